@@ -1,0 +1,2 @@
+//! The longtake command.
+fn main() {}
