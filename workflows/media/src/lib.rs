@@ -20,7 +20,9 @@ pub mod sound;
 pub mod still;
 pub mod subtitle;
 pub mod text;
+mod versions;
 pub mod video;
 
 pub use error::MediaError;
 pub use picture::{Picture, Pixels};
+pub use versions::codec_versions;

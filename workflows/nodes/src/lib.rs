@@ -1,1 +1,38 @@
-//! stub
+//! Node types: what a workflow can do.
+//!
+//! Duty: describe each node type in one file (spec, help, run, test) and list them in
+//! [`node_types`]; compile a planned film into a document of them ([`film_document`]). It must not
+//! know projects, windows, sockets or how a graph is executed.
+//!
+//! A new node type is one new file and one line in its folder's list.
+
+mod basic;
+mod compile;
+mod film;
+mod spec;
+
+use std::sync::Arc;
+
+use flow_graph::{Node, Registry};
+
+pub use compile::{CompileError, FilmDocument, FilmFile, FilmFiles, FilmOptions, film_document};
+pub use film::Fonts;
+
+/// Every node type of this crate. Text is drawn with `fonts`.
+pub fn node_types(fonts: &Arc<Fonts>) -> Vec<Arc<dyn Node>> {
+    let mut types = basic::node_types();
+    types.extend(film::node_types(fonts));
+    types
+}
+
+/// A registry of every node type of this crate.
+///
+/// # Errors
+/// Two types claim one name: a fault of ours that a test catches.
+pub fn registry(fonts: &Arc<Fonts>) -> Result<Registry, flow_graph::RegistryError> {
+    let mut registry = Registry::new();
+    for node in node_types(fonts) {
+        registry.add(node)?;
+    }
+    Ok(registry)
+}

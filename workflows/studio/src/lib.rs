@@ -1,1 +1,5 @@
 //! stub
+mod config;
+mod error;
+mod owner;
+pub use error::StudioError;

@@ -1,0 +1,217 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Turn a premise into a finished film on your own machine.
+#[derive(Debug, Parser)]
+#[command(name = "longtake", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Folder of the cache (default: the system's place for caches, or $LONGTAKE_CACHE)
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+
+    /// Print one line of JSON at the end, and no progress bars
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Say nothing but errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a film from a script and stills, videos and sounds
+    #[command(after_help = FILM_EXAMPLES)]
+    Film(Box<FilmArgs>),
+    /// Run a workflow document
+    #[command(after_help = "Example:\n  longtake run workflow.json --set title.value=\"Dusk\"")]
+    Run(RunArgs),
+    /// Say what a run would make, without making it
+    #[command(after_help = "Examples:\n  longtake plan workflow.json\n  longtake plan Film.longtake")]
+    Plan(PlanArgs),
+    /// Check a script and say what could be better
+    #[command(after_help = "Examples:\n  longtake script check film.md\n  longtake script convert film.md film.json")]
+    #[command(subcommand)]
+    Script(ScriptCommand),
+    /// Look into a project and edit it
+    #[command(subcommand)]
+    Project(ProjectCommand),
+    /// Look at the cache, make room in it, check it
+    #[command(subcommand)]
+    Cache(CacheCommand),
+    /// List the node types a workflow can use
+    Nodes {
+        /// Show everything about one type
+        type_name: Option<String>,
+    },
+}
+
+const FILM_EXAMPLES: &str = "Examples:
+  longtake film --script lighthouse.md --stills pictures
+  longtake film --script lighthouse.md --stills pictures --size 1920x1080 --fps 25 --out film.mp4
+  longtake film --project Lighthouse.longtake          make it again after edits
+  longtake film --script lighthouse.md --plan          say what would be made
+
+What was made before is not made again: stop it at any time and run the same command to go on.";
+
+#[derive(Debug, Args)]
+pub(crate) struct FilmArgs {
+    /// Premise of the film; writing the script from it waits for the language model
+    #[arg(value_name = "PREMISE")]
+    pub(crate) premise: Option<String>,
+
+    /// Script, as Markdown or JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+
+    /// Folder of pictures and videos that the script names (may be given more than once)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) stills: Vec<PathBuf>,
+
+    /// Folder of sounds that the script names (may be given more than once)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) sounds: Vec<PathBuf>,
+
+    /// Frame size, such as 1280x720 (default: the script's, else 1280x720)
+    #[arg(long, value_name = "WxH")]
+    pub(crate) size: Option<String>,
+
+    /// Frames a second, such as 24, 23.976 or 30000/1001 (default: the script's, else 24)
+    #[arg(long, value_name = "RATE")]
+    pub(crate) fps: Option<String>,
+
+    /// Project folder, ending in .longtake (default: beside the film)
+    #[arg(long, value_name = "DIR.longtake")]
+    pub(crate) project: Option<PathBuf>,
+
+    /// Where the film goes (default: the script's title in this folder)
+    #[arg(long, value_name = "FILE.mp4")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Picture quality: lower is better and larger
+    #[arg(long, value_name = "0-40", value_parser = clap::value_parser!(u8).range(0..=40))]
+    pub(crate) crf: Option<u8>,
+
+    /// Encoder effort
+    #[arg(long, value_parser = ["ultrafast", "veryfast", "fast", "medium", "slow", "slower"])]
+    pub(crate) preset: Option<String>,
+
+    /// Draw the subtitles into the picture too
+    #[arg(long)]
+    pub(crate) burn: bool,
+
+    /// Say what would be made, and make nothing
+    #[arg(long)]
+    pub(crate) plan: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The workflow document
+    pub(crate) document: PathBuf,
+
+    /// Set a widget first: NODE.INPUT=VALUE (JSON, or text as it is)
+    #[arg(long, value_name = "NODE.INPUT=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// Run only what these nodes need
+    #[arg(long, value_name = "NODE")]
+    pub(crate) target: Vec<String>,
+
+    /// Folder for the files that targets gave (default: they stay in the cache)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// A workflow document or a project folder
+    pub(crate) what: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ScriptCommand {
+    /// Report faults and warnings
+    Check {
+        /// The script
+        script: PathBuf,
+        /// Folder of pictures and videos that the script names
+        #[arg(long, value_name = "DIR")]
+        stills: Vec<PathBuf>,
+    },
+    /// Write a script in the other form: Markdown for .md, JSON for .json
+    Convert {
+        /// The script
+        from: PathBuf,
+        /// The new file
+        to: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProjectCommand {
+    /// Print the project's script as Markdown
+    Show {
+        /// The project folder
+        project: PathBuf,
+    },
+    /// Change one field: `longtake project set P shot 2b /move/easing '"linear"'`
+    Set {
+        /// The project folder
+        project: PathBuf,
+        /// film, cast, place, scene or shot
+        kind: String,
+        /// The row's id in the script; `-` for the film itself
+        id: String,
+        /// JSON pointer of the field, such as /action
+        field: String,
+        /// New value as JSON; `null` takes the field away
+        value: String,
+    },
+    /// Take back the last edit
+    Undo {
+        /// The project folder
+        project: PathBuf,
+    },
+    /// Do again what was taken back
+    Redo {
+        /// The project folder
+        project: PathBuf,
+    },
+    /// List the edits
+    History {
+        /// The project folder
+        project: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// Say what the cache holds
+    Show,
+    /// Remove what was used least recently; pinned results stay
+    #[command(after_help = "Example:\n  longtake cache prune --to 10GB --dry-run")]
+    Prune {
+        /// Size to bring it down to, such as 500MB or 10GB (default: the cache's cap)
+        #[arg(long, value_name = "SIZE")]
+        to: Option<String>,
+        /// Only say what would go
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Check that everything is whole, and mend what is not
+    Check {
+        /// Hash every file again (slow)
+        #[arg(long)]
+        deep: bool,
+        /// Put damaged files aside and forget their results, so that they are made again
+        #[arg(long)]
+        repair: bool,
+    },
+}

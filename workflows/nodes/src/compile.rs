@@ -1,0 +1,297 @@
+//! A planned film as a document of nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine_base::{ContentHash, Datum};
+use flow_graph::{DocNode, Document, Link, Mode, NodeId};
+use flow_timeline::{Card, CardRole, FilmPlan, PlannedMix, PlannedSegment, SourceRef};
+use serde::Serialize;
+
+use crate::basic::ListJoin;
+use crate::film::Fonts;
+
+/// Contents of the files that a plan names.
+pub type FilmFiles = BTreeMap<SourceRef, FilmFile>;
+
+/// One file that a plan names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilmFile {
+    /// Its content.
+    pub content: ContentHash,
+    /// Its media type.
+    pub media_type: String,
+}
+
+/// What a person may choose about the encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilmOptions<'a> {
+    /// Picture quality (x264 CRF).
+    pub crf: u8,
+    /// Encoder effort (x264 preset).
+    pub preset: &'a str,
+    /// Whether subtitles are drawn into the picture too.
+    pub burn_subtitles: bool,
+}
+
+impl Default for FilmOptions<'_> {
+    fn default() -> Self {
+        Self {
+            crf: 18,
+            preset: "medium",
+            burn_subtitles: false,
+        }
+    }
+}
+
+/// A compiled film and where its results come out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FilmDocument {
+    /// The nodes.
+    pub document: Document,
+    /// Node whose output `film` is the MP4 file.
+    pub film: NodeId,
+    /// Node whose output `file` is the SRT file; absent when nothing is said.
+    pub subtitles: Option<NodeId>,
+    /// Node whose output `picture` is the poster frame.
+    pub poster: NodeId,
+}
+
+/// Why a plan cannot be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompileError {
+    /// A named file has no content.
+    #[error("no file is known for {name:?}, needed by {by:?}")]
+    NoFile {
+        /// The name in the script.
+        name: String,
+        /// The segment or mix.
+        by: String,
+    },
+    /// Nothing to see.
+    #[error("the film has no segment")]
+    Empty,
+    /// A plan that cannot be written as data: a fault of ours.
+    #[error("cannot write {what} down: {why}")]
+    Data {
+        /// What.
+        what: &'static str,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Compile `plan` into nodes. Pure: equal plans, contents and options give equal documents.
+///
+/// # Errors
+/// [`CompileError`] naming what is missing.
+pub fn film_document(
+    plan: &FilmPlan,
+    files: &FilmFiles,
+    options: &FilmOptions<'_>,
+    fonts: &Fonts,
+) -> Result<FilmDocument, CompileError> {
+    let mut film = Compiler {
+        document: Document::new(),
+        files,
+        options,
+        fonts,
+    };
+    let mut segments = Vec::with_capacity(plan.segments.len());
+    for planned in &plan.segments {
+        segments.push(film.segment(plan, planned)?);
+    }
+    let mut mixes = Vec::with_capacity(plan.sounds.len());
+    for planned in &plan.sounds {
+        mixes.push(film.mix(planned)?);
+    }
+    let poster_of = plan
+        .segments
+        .iter()
+        .zip(&segments)
+        .max_by_key(|(planned, _)| (planned.segment.cards.is_empty(), planned.segment.frames))
+        .ok_or(CompileError::Empty)?;
+    let poster = film.add("poster", "film.poster");
+    film.link(&poster, "video", poster_of.1.clone());
+    film.set(&poster, "frame", Datum::Int(poster_of.0.segment.frames / 2));
+
+    let mux = film.add("film", "film.mux");
+    let joined = film.join("segments", segments);
+    film.link(&mux, "segments", joined);
+    if !mixes.is_empty() {
+        let joined = film.join("mixes", mixes);
+        let loudness = film.add("loudness", "film.loudness");
+        film.link(&loudness, "mixes", joined.clone());
+        let encode = film.add("sound", "film.sound_encode");
+        film.link(&encode, "mixes", joined);
+        film.link(&encode, "loudness", Link::new(loudness, "loudness"));
+        film.link(&mux, "sound", Link::new(encode, "sound"));
+    }
+    film.set(&mux, "format", datum("the format", &plan.format)?);
+    film.set(&mux, "cues", datum("the subtitles", &plan.cues)?);
+    film.set(&mux, "chapters", datum("the chapters", &plan.chapters)?);
+    film.set(
+        &mux,
+        "language",
+        Datum::from(plan.metadata.language.as_str()),
+    );
+    let mut metadata = vec![("title", Datum::from(plan.metadata.title.as_str()))];
+    if !plan.metadata.description.is_empty() {
+        metadata.push((
+            "description",
+            Datum::from(plan.metadata.description.as_str()),
+        ));
+    }
+    film.set(&mux, "metadata", Datum::map(metadata));
+
+    let mut subtitles = None;
+    if !plan.cues.is_empty() {
+        let id = film.add("subtitles", "film.subtitles");
+        film.set(&id, "cues", datum("the subtitles", &plan.cues)?);
+        film.set(&id, "fps", Datum::from(plan.format.fps.to_string()));
+        subtitles = Some(id);
+    }
+    Ok(FilmDocument {
+        document: film.document,
+        film: mux,
+        subtitles,
+        poster,
+    })
+}
+
+struct Compiler<'a> {
+    document: Document,
+    files: &'a FilmFiles,
+    options: &'a FilmOptions<'a>,
+    fonts: &'a Fonts,
+}
+
+impl Compiler<'_> {
+    /// Node names carry a prefix by kind, so that no shot's name can meet another node's.
+    fn add(&mut self, id: impl Into<String>, type_name: &str) -> NodeId {
+        let id = id.into();
+        let node = DocNode {
+            type_name: type_name.to_owned(),
+            version: 1,
+            widgets: BTreeMap::new(),
+            links: BTreeMap::new(),
+            mode: Mode::Run,
+            title: None,
+        };
+        self.document.nodes.insert(id.clone(), node);
+        id
+    }
+
+    fn set(&mut self, id: &str, input: &str, value: Datum) {
+        if let Some(node) = self.document.nodes.get_mut(id) {
+            node.widgets.insert(input.to_owned(), value);
+        }
+    }
+
+    fn link(&mut self, id: &str, input: &str, link: Link) {
+        if let Some(node) = self.document.nodes.get_mut(id) {
+            node.links.insert(input.to_owned(), link);
+        }
+    }
+
+    fn segment(&mut self, plan: &FilmPlan, planned: &PlannedSegment) -> Result<Link, CompileError> {
+        let mut segment = planned.segment.clone();
+        if self.options.burn_subtitles {
+            segment.cards.extend(captions(plan, planned));
+        }
+        let mut fonts = BTreeSet::new();
+        for card in &segment.cards {
+            fonts.extend(
+                self.fonts
+                    .used_hashes(&card.text)
+                    .into_iter()
+                    .map(|hash| hash.to_hex()),
+            );
+        }
+        let id = self.add(format!("segment:{}", planned.id), "film.segment");
+        self.set(&id, "segment", datum("a segment", &segment)?);
+        self.set(
+            &id,
+            "fonts",
+            Datum::List(fonts.into_iter().map(Datum::from).collect()),
+        );
+        self.set(&id, "crf", Datum::from(u32::from(self.options.crf)));
+        self.set(&id, "preset", Datum::from(self.options.preset));
+        let sources: Vec<&SourceRef> = planned.sources.iter().flatten().collect();
+        self.sources(&id, &planned.id, &sources)?;
+        Ok(Link::new(id, "video"))
+    }
+
+    fn mix(&mut self, planned: &PlannedMix) -> Result<Link, CompileError> {
+        let id = self.add(format!("mix:{}", planned.id), "film.sound_mix");
+        self.set(&id, "mix", datum("a sound mix", &planned.mix)?);
+        let sources: Vec<&SourceRef> = planned.sources.iter().collect();
+        self.sources(&id, &planned.id, &sources)?;
+        Ok(Link::new(id, "sound"))
+    }
+
+    fn sources(&mut self, id: &str, by: &str, sources: &[&SourceRef]) -> Result<(), CompileError> {
+        let mut links = Vec::with_capacity(sources.len());
+        for source in sources {
+            links.push(self.asset(source, by)?);
+        }
+        if !links.is_empty() {
+            let joined = self.join(&format!("sources:{id}"), links);
+            self.link(id, "sources", joined);
+        }
+        Ok(())
+    }
+
+    /// One node for each content, whatever the names of its files.
+    fn asset(&mut self, source: &SourceRef, by: &str) -> Result<Link, CompileError> {
+        let file = self.files.get(source).ok_or_else(|| CompileError::NoFile {
+            name: source.name.clone(),
+            by: by.to_owned(),
+        })?;
+        let id = self.add(format!("asset:{}", file.content.short()), "asset.file");
+        self.set(&id, "content", Datum::from(file.content.to_hex()));
+        self.set(&id, "media_type", Datum::from(file.media_type.as_str()));
+        Ok(Link::new(id, "file"))
+    }
+
+    /// One list of many links: joins of at most sixteen, in as many levels as it takes.
+    fn join(&mut self, name: &str, mut links: Vec<Link>) -> Link {
+        let mut level = 0;
+        while links.len() > 1 {
+            let mut joined = Vec::with_capacity(links.len().div_ceil(ListJoin::INPUTS.len()));
+            for (at, group) in links.chunks(ListJoin::INPUTS.len()).enumerate() {
+                let id = self.add(format!("join:{name}:{level}.{at}"), "list.join");
+                for (input, link) in ListJoin::INPUTS.iter().zip(group) {
+                    self.link(&id, input, link.clone());
+                }
+                joined.push(Link::new(id, "list"));
+            }
+            links = joined;
+            level += 1;
+        }
+        links.pop().unwrap_or_else(|| Link::new("", ""))
+    }
+}
+
+/// The subtitles of a segment as cards relative to its start.
+fn captions(plan: &FilmPlan, planned: &PlannedSegment) -> impl Iterator<Item = Card> {
+    let (first, frames) = (planned.first_frame, planned.segment.frames);
+    let seen = move |cue: &&flow_timeline::Cue| {
+        cue.first_frame < first + frames && cue.first_frame + cue.frames > first
+    };
+    plan.cues.iter().filter(seen).map(move |cue| Card {
+        text: cue.text.clone(),
+        role: CardRole::Caption,
+        first_frame: cue.first_frame - first,
+        frames: cue.frames,
+        fade_frames: 0,
+    })
+}
+
+fn datum<T: Serialize>(what: &'static str, value: &T) -> Result<Datum, CompileError> {
+    serde_json::to_value(value)
+        .and_then(serde_json::from_value)
+        .map_err(|error| CompileError::Data {
+            what,
+            why: error.to_string(),
+        })
+}

@@ -1,0 +1,53 @@
+//! `film.loudness`: how loud a film is, and the gain that brings it to the target.
+
+use engine_base::{Code, Datum};
+use flow_graph::{Call, Exactness, Node, NodeContext, NodeError, NodeSpec, Outcome, PortType};
+
+use super::sound_mix::blob_paths;
+use super::{codecs, failed};
+use crate::spec;
+
+/// Loudness of all mixes of a film in a row.
+pub(crate) struct Loudness {
+    spec: NodeSpec,
+}
+
+impl Loudness {
+    pub(crate) fn new() -> Self {
+        let help = "Measures the loudness of a whole film (EBU R 128) and the gain it needs.";
+        let mut spec = spec::node("film.loudness", 1, "Loudness", "film", help);
+        let mixes = spec::list("mixes", PortType::AUDIO, "The film's mixes in order.");
+        spec.inputs = vec![mixes];
+        spec.outputs = vec![spec::gives(
+            "loudness",
+            PortType::DATA,
+            "Levels and gain in dB.",
+        )];
+        spec.exactness = Exactness::Tolerant;
+        Self { spec }
+    }
+}
+
+impl Node for Loudness {
+    fn spec(&self) -> &NodeSpec {
+        &self.spec
+    }
+
+    fn side_data(&self) -> Datum {
+        codecs()
+    }
+
+    fn run(&self, context: &NodeContext<'_>, call: &Call) -> Result<Outcome, NodeError> {
+        let mixes = blob_paths(context, call, "mixes")?;
+        let loudness =
+            flow_media::sound::measure(&mixes, context.cancel, context.progress).map_err(failed)?;
+        let datum = serde_json::to_value(&loudness).and_then(serde_json::from_value);
+        let datum: Datum = datum.map_err(|error| {
+            NodeError::new(
+                Code::Internal,
+                format!("cannot write the loudness down: {error}"),
+            )
+        })?;
+        Ok(Outcome::data(datum))
+    }
+}
