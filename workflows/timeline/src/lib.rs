@@ -6,11 +6,12 @@
 //!
 //! Entry points: [`Segment`] is everything that decides the pictures of a stretch of film and
 //! [`SoundMix`] everything that decides its sound; both are plain data, relative to their own
-//! start, so that moving a segment changes neither.
+//! start, so that moving a segment changes neither. [`FilmPlan`] puts them in order.
 
 mod camera;
 mod card;
 mod cue;
+mod film;
 mod format;
 mod segment;
 mod sound;
@@ -18,6 +19,9 @@ mod sound;
 pub use camera::{CameraMove, Easing, View};
 pub use card::{Card, CardRole};
 pub use cue::{Chapter, Cue};
+pub use film::{
+    FilmMetadata, FilmPlan, PlanError, PlannedMix, PlannedSegment, SourceKind, SourceRef,
+};
 pub use format::{FilmFormat, FormatError};
 pub use segment::{Blend, Fit, Layer, LayerKind, Segment};
 pub use sound::{DuckRule, SoundClip, SoundMix, SoundRole};
