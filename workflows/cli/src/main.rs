@@ -1,2 +1,5 @@
-//! The longtake command.
-fn main() {}
+//! The `longtake` program.
+
+fn main() -> std::process::ExitCode {
+    flow_cli::run(std::env::args_os())
+}

@@ -35,3 +35,9 @@ impl From<flow_graph::NodeError> for StudioError {
         Self::new(error.code, error.message)
     }
 }
+
+impl From<flow_executor::RunError> for StudioError {
+    fn from(error: flow_executor::RunError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}

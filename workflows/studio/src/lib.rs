@@ -1,5 +1,38 @@
-//! stub
+//! Every command, query and event of the product.
+//!
+//! Duty: the one typed layer that all shells (command line, window, browser, agents) call:
+//! projects and their edits, films, workflow documents, the cache. Assembles the registry of node
+//! types. It must not draw, parse command lines or know which shell calls it.
+//!
+//! Entry points: [`Studio`] runs; [`Project`] is one owned project; [`send`] reaches a project
+//! whoever owns it.
+
+mod command;
 mod config;
 mod error;
+mod events;
+mod export;
+mod film;
+mod library;
+mod memory;
+mod order;
 mod owner;
+mod project;
+mod rows;
+mod samples;
+mod script;
+mod studio;
+mod workflow;
+
+pub use command::{Command, Edit, Job, Kind, System};
+pub use config::cache_folder;
 pub use error::StudioError;
+pub use events::{NodeState, StudioEvent, Watcher};
+pub use film::{FilmReport, FilmRequest};
+pub use flow_story::FrameSize;
+pub use memory::peak_bytes;
+pub use owner::{OwnerInfo, describe, owner_of};
+pub use project::{EXTENSION, Project, send};
+pub use script::{check_script, convert_script, script_as_markdown};
+pub use studio::{CacheReport, Studio, StudioOptions, node_specs, system_clock};
+pub use workflow::{PlanReport, PlanState, PlannedNode, RunRequest, RunSummary, ShownOutput};

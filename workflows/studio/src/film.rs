@@ -1,0 +1,331 @@
+//! A film from a script: project, files, plan, run, export.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use engine_base::{CancelToken, Code, Rational};
+use flow_executor::RunReport;
+use flow_graph::Value;
+use flow_nodes::{FilmDocument, FilmOptions, film_document};
+use flow_story::{Assets, FrameSize, Script};
+use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
+use serde::Serialize;
+
+use crate::command::{Command, Edit};
+use crate::error::StudioError;
+use crate::events::{StudioEvent, Watcher};
+use crate::library::Library;
+use crate::project::{EXTENSION, Project};
+use crate::studio::Studio;
+use crate::{export, memory};
+
+/// What film to make.
+#[derive(Debug, Clone, Default)]
+pub struct FilmRequest {
+    /// Script to import first; absent makes the project's film again.
+    pub script: Option<PathBuf>,
+    /// Folders of pictures, videos and sounds that the script names.
+    pub folders: Vec<PathBuf>,
+    /// Frame size in the place of the script's.
+    pub size: Option<FrameSize>,
+    /// Frame rate in the place of the script's.
+    pub fps: Option<Rational>,
+    /// Project folder; absent means beside the film.
+    pub project: Option<PathBuf>,
+    /// Where the film goes; absent means the title in the current folder.
+    pub out: Option<PathBuf>,
+    /// Picture quality; absent means the default.
+    pub crf: Option<u8>,
+    /// Encoder effort; absent means the default.
+    pub preset: Option<String>,
+    /// Draw the subtitles into the picture too.
+    pub burn_subtitles: bool,
+}
+
+/// What was made.
+#[derive(Debug, Clone, Serialize)]
+pub struct FilmReport {
+    /// Results made, counted from the store.
+    pub made: u64,
+    /// Results that were there already.
+    pub reused: u64,
+    /// Calls that failed.
+    pub failed: u64,
+    /// Wall time of everything.
+    pub wall_secs: f64,
+    /// Most memory taken.
+    pub peak_bytes: u64,
+    /// The film; absent when something failed.
+    pub out: Option<PathBuf>,
+    /// Its subtitles.
+    pub subtitles: Option<PathBuf>,
+    /// Its poster frame.
+    pub poster: Option<PathBuf>,
+    /// Its project.
+    pub project: PathBuf,
+    /// Length of the film.
+    pub film_secs: f64,
+    /// Failures, by node.
+    pub errors: Vec<String>,
+}
+
+/// A film that is ready to run.
+struct Prepared {
+    project: Project,
+    film: FilmDocument,
+    plan: FilmPlan,
+    out: PathBuf,
+}
+
+impl Studio {
+    /// Make a film. Stopped at any time, the same request goes on where it stopped.
+    ///
+    /// # Errors
+    /// What the request or the script is refused for; failures of single shots are in the report.
+    pub fn film(
+        &self,
+        request: &FilmRequest,
+        watcher: &Arc<dyn Watcher>,
+        cancel: &CancelToken,
+    ) -> Result<FilmReport, StudioError> {
+        let began = self.clock.monotonic();
+        let prepared = self.prepare(request, watcher.as_ref())?;
+        let running = Arc::new(prepared.project.begin(cancel));
+        watcher.event(StudioEvent::Stage { what: "making the film".into() });
+        let targets = targets(&prepared.film);
+        let report = self.execute(&prepared.film.document, &targets, watcher, Some(&running), cancel)?;
+        if cancel.is_cancelled() {
+            return Err(StudioError::new(Code::Cancelled, "the film was stopped"));
+        }
+        let errors = failures(&report);
+        let mut done = FilmReport {
+            made: report.made,
+            reused: report.reused,
+            failed: report.failed,
+            wall_secs: 0.0,
+            peak_bytes: 0,
+            out: None,
+            subtitles: None,
+            poster: None,
+            project: prepared.project.folder().to_owned(),
+            film_secs: prepared.plan.frames as f64 / prepared.plan.format.fps.as_f64(),
+            errors,
+        };
+        if let Some(film) = self.result(&report, &prepared.film.film, "film")? {
+            watcher.event(StudioEvent::Stage { what: "writing the film".into() });
+            let out = &prepared.out;
+            if let Some(id) = &prepared.film.subtitles {
+                done.subtitles = self.export(&report, id, "file", &out.with_extension("srt"), cancel)?;
+            }
+            let poster = out.with_extension("png");
+            done.poster =
+                self.export(&report, &prepared.film.poster, "picture", &poster, cancel)?;
+            export::copy_out(&film, out, cancel)?;
+            done.out = Some(out.clone());
+        }
+        self.store.trim()?;
+        done.wall_secs = (self.clock.monotonic() - began).as_secs_f64();
+        done.peak_bytes = memory::peak_bytes();
+        Ok(done)
+    }
+
+    /// Say what [`Studio::film`] would make.
+    ///
+    /// # Errors
+    /// As [`Studio::film`].
+    pub fn film_plan(
+        &self,
+        request: &FilmRequest,
+        watcher: &dyn Watcher,
+    ) -> Result<crate::PlanReport, StudioError> {
+        let prepared = self.prepare(request, watcher)?;
+        self.plan_of(&prepared.film.document, &targets(&prepared.film))
+    }
+
+    fn prepare(
+        &self,
+        request: &FilmRequest,
+        watcher: &dyn Watcher,
+    ) -> Result<Prepared, StudioError> {
+        let imported = match &request.script {
+            Some(path) => Some(read_script(path, watcher)?),
+            None => None,
+        };
+        let (folder, out) = places(request, imported.as_ref())?;
+        export::check_writable(&out)?;
+        let project = Project::open(&folder, imported.is_some(), "longtake film", &self.clock)?;
+        if let Some(mut script) = imported {
+            script.film.size = request.size.or(script.film.size);
+            script.film.fps = request.fps.or(script.film.fps);
+            import(&project, &script)?;
+        }
+        let mut script = project.script()?;
+        script.film.size = request.size.or(script.film.size);
+        script.film.fps = request.fps.or(script.film.fps);
+        watcher.event(StudioEvent::Stage { what: "reading the files".into() });
+        let mut library = Library::new(&project, &self.store, folders(request));
+        let format = format_of(&script)?;
+        let assets = lengths(&script, &format, &mut library)?;
+        let plan = flow_story::plan_film(&script, &format, &assets).map_err(faulty)?;
+        for source in sources(&plan) {
+            library.find(source)?;
+        }
+        let files = library.finish()?;
+        for missing in self.fonts.missing(&texts(&plan)) {
+            let what = format!("no font here has the character {missing:?}: it will be a box");
+            watcher.event(StudioEvent::Warning { what });
+        }
+        let defaults = FilmOptions::default();
+        let options = FilmOptions {
+            crf: request.crf.unwrap_or(defaults.crf),
+            preset: request.preset.as_deref().unwrap_or(defaults.preset),
+            burn_subtitles: request.burn_subtitles,
+        };
+        let film = film_document(&plan, &files, &options, &self.fonts).map_err(|error| {
+            StudioError::new(Code::BadInput, format!("cannot compile the film: {error}"))
+        })?;
+        Ok(Prepared { project, film, plan, out })
+    }
+
+    fn export(
+        &self,
+        report: &RunReport,
+        node: &str,
+        output: &str,
+        out: &Path,
+        cancel: &CancelToken,
+    ) -> Result<Option<PathBuf>, StudioError> {
+        let Some(source) = self.result(report, node, output)? else { return Ok(None) };
+        export::copy_out(&source, out, cancel)?;
+        Ok(Some(out.to_owned()))
+    }
+
+    /// Path of the file that `output` of target `node` gave.
+    fn result(
+        &self,
+        report: &RunReport,
+        node: &str,
+        output: &str,
+    ) -> Result<Option<PathBuf>, StudioError> {
+        let blob = report.output(node, output).and_then(|list| list.first());
+        match blob.and_then(Value::as_blob) {
+            Some(blob) => Ok(Some(self.store.blob_path(&blob.hash)?)),
+            None => Ok(None),
+        }
+    }
+}
+
+/// A script from a file, its warnings told.
+pub(crate) fn read_script(path: &Path, watcher: &dyn Watcher) -> Result<Script, StudioError> {
+    let script = load_script(path)?;
+    for warning in flow_story::lint(&script, &flow_story::LintContext::default()) {
+        watcher.event(StudioEvent::Warning { what: warning.to_string() });
+    }
+    Ok(script)
+}
+
+/// A script from a file.
+pub(crate) fn load_script(path: &Path) -> Result<Script, StudioError> {
+    let bytes =
+        std::fs::read(path).map_err(|error| StudioError::io("read the script", path, &error))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    flow_story::parse(&bytes, &name).map_err(|faults| {
+        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let message = format!("the script {path:?} is faulty:\n  {}", lines.join("\n  "));
+        StudioError::new(Code::BadInput, message)
+    })
+}
+
+fn import(project: &Project, script: &Script) -> Result<(), StudioError> {
+    let script = serde_json::from_str(&flow_story::to_json(script)).map_err(|error| {
+        StudioError::new(Code::Internal, format!("cannot write the script down: {error}"))
+    })?;
+    project.command(Command::Edit(Edit::ImportScript { script })).map(drop)
+}
+
+/// Project folder and film file.
+fn places(
+    request: &FilmRequest,
+    script: Option<&Script>,
+) -> Result<(PathBuf, PathBuf), StudioError> {
+    let title = script.map(|script| export::file_stem(&script.title));
+    let out = match (&request.out, &request.project, title) {
+        (Some(out), _, _) if out.extension().is_none_or(|ending| ending != "mp4") => {
+            let message = format!("expected a film file ending in .mp4, got {out:?}");
+            return Err(StudioError::new(Code::BadInput, message));
+        }
+        (Some(out), _, _) => out.clone(),
+        (None, Some(project), _) => project.with_extension("mp4"),
+        (None, None, Some(title)) => PathBuf::from(format!("{title}.mp4")),
+        (None, None, None) => {
+            let message = "expected --script FILE or --project DIR.longtake, got neither";
+            return Err(StudioError::new(Code::BadInput, message));
+        }
+    };
+    let project = request.project.clone().unwrap_or_else(|| out.with_extension(EXTENSION));
+    Ok((project, out))
+}
+
+/// The request's folders, then the script's own.
+fn folders(request: &FilmRequest) -> Vec<PathBuf> {
+    let beside = request.script.as_deref().and_then(Path::parent).map(|folder| {
+        if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
+    });
+    request.folders.iter().cloned().chain(beside).collect()
+}
+
+fn format_of(script: &Script) -> Result<FilmFormat, StudioError> {
+    let mut format = FilmFormat::DEFAULT;
+    if let Some(size) = script.film.size {
+        (format.width_px, format.height_px) = (size.width_px, size.height_px);
+    }
+    format.fps = script.film.fps.unwrap_or(format.fps);
+    format.sample_rate_hz = script.film.sample_rate_hz.unwrap_or(format.sample_rate_hz);
+    format.check().map_err(|error| StudioError::new(Code::BadInput, error.to_string()))?;
+    Ok(format)
+}
+
+/// Lengths of the recorded voices, which decide when subtitles show.
+fn lengths(
+    script: &Script,
+    format: &FilmFormat,
+    library: &mut Library<'_>,
+) -> Result<Assets, StudioError> {
+    let mut assets = Assets::default();
+    for (_, line) in script.lines().filter(|(_, line)| !line.voice.is_empty()) {
+        let source = SourceRef { kind: SourceKind::Sound, name: line.voice.clone() };
+        if let Some(path) = library.find(&source)? {
+            let reader = flow_media::sound::SoundReader::open(&path, format.sample_rate_hz)
+                .map_err(|error| StudioError::new(error.code(), error.to_string()))?;
+            assets.set_sound_samples(&line.voice, reader.samples());
+        }
+    }
+    Ok(assets)
+}
+
+fn sources(plan: &FilmPlan) -> impl Iterator<Item = &SourceRef> {
+    let pictures = plan.segments.iter().flat_map(|planned| planned.sources.iter().flatten());
+    pictures.chain(plan.sounds.iter().flat_map(|planned| &planned.sources))
+}
+
+fn texts(plan: &FilmPlan) -> String {
+    let cards = plan.segments.iter().flat_map(|planned| &planned.segment.cards);
+    cards.map(|card| card.text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+fn targets(film: &FilmDocument) -> Vec<String> {
+    let all = [Some(&film.film), film.subtitles.as_ref(), Some(&film.poster)];
+    all.into_iter().flatten().cloned().collect()
+}
+
+/// Failures as sentences, one for each node.
+pub(crate) fn failures(report: &RunReport) -> Vec<String> {
+    let failed = report.errors.iter().map(|error| format!("{}: {}", error.display, error.message));
+    failed.collect()
+}
+
+fn faulty(faults: Vec<flow_story::Fault>) -> StudioError {
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let message = format!("the film cannot be planned:\n  {}", lines.join("\n  "));
+    StudioError::new(Code::BadInput, message)
+}

@@ -1,0 +1,381 @@
+//! An open project: its film, its edits, its owner.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine_base::{CancelToken, Clock, Code, ProgressEvent};
+use flow_store::StoreError;
+use flow_store::project::{Change, CommandRecord, Entity, ProjectDb};
+use flow_story::Script;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::command::{Command, Edit, Job, Kind, System};
+use crate::error::StudioError;
+use crate::owner::{self, Ownership};
+use crate::rows::{self, Rows};
+
+/// Ending of a project folder's name.
+pub const EXTENSION: &str = "longtake";
+
+/// A project that this process owns.
+pub struct Project {
+    core: Arc<Core>,
+    /// Dropped last: nobody else may open the project while it is still written.
+    owner: Ownership,
+}
+
+/// What is shared with the thread that answers other processes.
+struct Core {
+    folder: PathBuf,
+    db: ProjectDb,
+    clock: Arc<dyn Clock>,
+    running: Mutex<Option<Running>>,
+    /// One edit at a time: each is checked against the rows it was made from.
+    editing: Mutex<()>,
+}
+
+struct Running {
+    cancel: CancelToken,
+    progress: Option<ProgressEvent>,
+}
+
+impl Project {
+    /// Open the project in `folder`, or make it when there is none and `create` says so.
+    ///
+    /// # Errors
+    /// [`Code::Busy`] when another process owns it, [`Code::Refused`] when a newer version wrote
+    /// it (it is left untouched), [`Code::NotFound`] when there is none, [`Code::BadInput`] for a
+    /// folder that does not end in `.longtake`.
+    pub fn open(
+        folder: &Path,
+        create: bool,
+        program: &str,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, StudioError> {
+        if folder.extension().is_none_or(|ending| ending != EXTENSION) {
+            let message = format!("expected a project folder ending in .{EXTENSION}: {folder:?}");
+            return Err(StudioError::new(Code::BadInput, message));
+        }
+        let exists = folder.join("project.db").is_file();
+        if !exists && !create {
+            let message = format!("there is no project here: {folder:?}");
+            return Err(StudioError::new(Code::NotFound, message));
+        }
+        let lock_was_there = folder.join("owner.lock").exists();
+        if !exists {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| StudioError::io("make the project folder", folder, &error))?;
+        }
+        let mut owner = Ownership::take(folder, program, clock.as_ref())?;
+        let db = if exists {
+            ProjectDb::open(folder, Arc::clone(clock))
+        } else {
+            ProjectDb::create(folder, Arc::clone(clock))
+        };
+        let db = match db {
+            Ok(db) => db,
+            Err(error) => {
+                drop(owner);
+                if !lock_was_there {
+                    // A refused project is left as it was found.
+                    drop(std::fs::remove_file(folder.join("owner.lock")));
+                }
+                return Err(error.into());
+            }
+        };
+        let core = Arc::new(Core {
+            folder: folder.to_owned(),
+            db,
+            clock: Arc::clone(clock),
+            running: Mutex::new(None),
+            editing: Mutex::new(()),
+        });
+        let answering = Arc::clone(&core);
+        owner.serve(Arc::new(move |request| {
+            let command = serde_json::from_value(request).map_err(|error| {
+                StudioError::new(Code::BadInput, format!("cannot read the command: {error}"))
+            })?;
+            answering.command(command)
+        }))?;
+        Ok(Self { core, owner })
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.core.folder
+    }
+
+    /// Who owns it: this process.
+    pub const fn owner(&self) -> &owner::OwnerInfo {
+        self.owner.info()
+    }
+
+    pub(crate) fn db(&self) -> &ProjectDb {
+        &self.core.db
+    }
+
+    /// The film as a script.
+    ///
+    /// # Errors
+    /// The database cannot be read, or holds no film yet.
+    pub fn script(&self) -> Result<Script, StudioError> {
+        parse(&self.core.rows()?.script())
+    }
+
+    /// Carry out a command.
+    ///
+    /// # Errors
+    /// What the command fails with; a failed edit has changed nothing.
+    pub fn command(&self, command: Command) -> Result<Value, StudioError> {
+        self.core.command(command)
+    }
+
+    /// Say that work runs which `cancel` stops, until the guard is dropped.
+    pub(crate) fn begin(&self, cancel: &CancelToken) -> RunningGuard {
+        *lock(&self.core.running) = Some(Running { cancel: cancel.clone(), progress: None });
+        RunningGuard { core: Arc::clone(&self.core) }
+    }
+}
+
+/// Ends the `running` state of a project.
+pub(crate) struct RunningGuard {
+    core: Arc<Core>,
+}
+
+impl RunningGuard {
+    /// Note how far the work has come, for those who ask.
+    pub(crate) fn progress(&self, event: ProgressEvent) {
+        if let Some(running) = lock(&self.core.running).as_mut() {
+            running.progress = Some(event);
+        }
+    }
+}
+
+impl Drop for RunningGuard {
+    fn drop(&mut self) {
+        *lock(&self.core.running) = None;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Send `command` to whoever owns the project in `folder`, or carry it out here when nobody does.
+///
+/// # Errors
+/// As [`Project::open`] and [`Project::command`].
+pub fn send(
+    folder: &Path,
+    command: Command,
+    program: &str,
+    clock: &Arc<dyn Clock>,
+) -> Result<Value, StudioError> {
+    if let Some(owner) = owner::owner_of(folder)? {
+        let command = serde_json::to_value(&command).map_err(|error| {
+            StudioError::new(Code::Internal, format!("cannot write the command: {error}"))
+        })?;
+        return owner::ask(&owner, command);
+    }
+    Project::open(folder, false, program, clock)?.command(command)
+}
+
+impl Core {
+    fn rows(&self) -> Result<Rows, StudioError> {
+        let mut all: BTreeMap<Kind, Vec<Entity>> = BTreeMap::new();
+        for kind in Kind::ALL {
+            all.insert(kind, self.db.list(kind.as_str())?);
+        }
+        Ok(Rows::new(all))
+    }
+
+    fn command(&self, command: Command) -> Result<Value, StudioError> {
+        match command {
+            Command::Edit(edit) => self.edit(&edit),
+            Command::Job(Job::Cancel) => {
+                let running = lock(&self.running);
+                if let Some(running) = running.as_ref() {
+                    running.cancel.cancel();
+                }
+                Ok(json!({ "cancelled": running.is_some() }))
+            }
+            Command::System(System::Script) => Ok(self.rows()?.script()),
+            Command::System(System::Status) => {
+                let running = lock(&self.running);
+                let progress = running.as_ref().and_then(|running| running.progress.clone());
+                Ok(json!({ "running": running.is_some(), "progress": progress }))
+            }
+            Command::System(System::Undo) => Ok(described(self.db.undo()?.as_ref())),
+            Command::System(System::Redo) => Ok(described(self.db.redo()?.as_ref())),
+            Command::System(System::History) => {
+                let (undo, redo) = self.db.undo_state()?;
+                Ok(json!({ "undo": described(undo.as_ref()), "redo": described(redo.as_ref()) }))
+            }
+        }
+    }
+
+    fn edit(&self, edit: &Edit) -> Result<Value, StudioError> {
+        let _one_at_a_time = lock(&self.editing);
+        let rows = self.rows()?;
+        let forward = changes(&rows, edit)?;
+        if forward.is_empty() {
+            return Ok(json!({ "changed": 0 }));
+        }
+        // An edit that leaves a script nobody could read is refused, whole.
+        parse(&rows.after(&forward).script())?;
+        let backward = self.db.inverse_of(&forward)?;
+        let changed = forward.len();
+        self.db.record(CommandRecord {
+            id: Uuid::now_v7().to_string(),
+            kind: "edit".into(),
+            name: edit.name().into(),
+            body: serde_json::to_value(edit).unwrap_or_default(),
+            forward,
+            backward,
+            at_millis: self.clock.unix_millis(),
+        })?;
+        Ok(json!({ "changed": changed }))
+    }
+}
+
+fn described(record: Option<&CommandRecord>) -> Value {
+    record.map_or(Value::Null, |record| {
+        json!({ "name": record.name, "at_unix_millis": record.at_millis, "body": record.body })
+    })
+}
+
+/// A script in its JSON form, or all its faults as one error.
+pub(crate) fn parse(script: &Value) -> Result<Script, StudioError> {
+    flow_story::parse_json(script.to_string().as_bytes()).map_err(|faults| {
+        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        StudioError::new(Code::BadInput, format!("the script is faulty:\n  {}", lines.join("\n  ")))
+    })
+}
+
+fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
+    match edit {
+        Edit::ImportScript { script } => {
+            parse(script)?;
+            Ok(rows.changes_to(script))
+        }
+        Edit::Set { kind, id, field, value } => {
+            let row = rows.find(*kind, id)?;
+            let mut body = row.body.clone();
+            set_field(&mut body, field, value)?;
+            if body == row.body {
+                return Ok(Vec::new());
+            }
+            Ok(vec![rows::put(row, row.order_key.clone(), body)])
+        }
+        Edit::Add { kind, body, scene, after } => {
+            let (siblings, body) = match kind {
+                Kind::Film => {
+                    let message = "a project has one film: set its fields instead";
+                    return Err(StudioError::new(Code::Refused, message));
+                }
+                Kind::Shot => {
+                    let scene = rows.find(Kind::Scene, scene.as_deref().unwrap_or(""))?;
+                    let body = rows::in_scene(body.clone(), &scene.id);
+                    (rows.shots_of(&scene.id).collect(), body)
+                }
+                Kind::Cast | Kind::Place | Kind::Scene => {
+                    (rows.of(*kind).iter().collect::<Vec<_>>(), body.clone())
+                }
+            };
+            let after = row_id(rows, *kind, after.as_deref())?;
+            let order_key = Rows::place(&siblings, after);
+            Ok(vec![rows::put_new(*kind, order_key, body)])
+        }
+        Edit::Remove { kind, id } => {
+            let row = rows.find(*kind, id)?;
+            let mut changes = vec![rows::delete(row)];
+            if *kind == Kind::Scene {
+                changes.extend(rows.shots_of(&row.id).map(rows::delete));
+            }
+            Ok(changes)
+        }
+        Edit::Move { kind, id, scene, after } => {
+            let row = rows.find(*kind, id)?;
+            let mut body = row.body.clone();
+            let siblings: Vec<&Entity> = if *kind == Kind::Shot {
+                let scene_row = match scene {
+                    Some(scene) => rows.find(Kind::Scene, scene)?.id.clone(),
+                    None => rows::scene_of(row).to_owned(),
+                };
+                body = rows::in_scene(body, &scene_row);
+                rows.of(Kind::Shot).iter().filter(|s| rows::scene_of(s) == scene_row).collect()
+            } else {
+                rows.of(*kind).iter().collect()
+            };
+            let others: Vec<&Entity> = siblings.into_iter().filter(|s| s.id != row.id).collect();
+            let after = row_id(rows, *kind, after.as_deref())?;
+            Ok(vec![rows::put(row, Rows::place(&others, after), body)])
+        }
+    }
+}
+
+fn row_id<'a>(
+    rows: &'a Rows,
+    kind: Kind,
+    name: Option<&str>,
+) -> Result<Option<&'a str>, StudioError> {
+    name.map(|name| rows.find(kind, name).map(|row| row.id.as_str())).transpose()
+}
+
+/// Set the value at a JSON pointer; missing objects on the way are made, null takes it away.
+fn set_field(body: &mut Value, pointer: &str, value: &Value) -> Result<(), StudioError> {
+    let refused = |why: &str| {
+        StudioError::new(Code::BadInput, format!("cannot set the field {pointer:?}: {why}"))
+    };
+    let Some((parent, last)) = pointer.rsplit_once('/') else {
+        return Err(refused("expected a JSON pointer such as /action"));
+    };
+    let last = last.replace("~1", "/").replace("~0", "~");
+    let mut place = body;
+    for step in parent.split('/').skip(1) {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        place = match place {
+            Value::Array(items) => {
+                let at: usize = step.parse().map_err(|_not_a_number| {
+                    refused(&format!("expected a number in place of {step:?}"))
+                })?;
+                items.get_mut(at).ok_or_else(|| refused(&format!("there is no item {at}")))?
+            }
+            Value::Object(fields) => fields.entry(step).or_insert_with(|| json!({})),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                return Err(refused(&format!("{step:?} is not inside a list or an object")));
+            }
+        };
+    }
+    match place {
+        Value::Object(fields) if value.is_null() => {
+            fields.remove(&last);
+        }
+        Value::Object(fields) => {
+            fields.insert(last, value.clone());
+        }
+        Value::Array(items) => {
+            let at: usize = last.parse().map_err(|_not_a_number| {
+                refused(&format!("expected a number in place of {last:?}"))
+            })?;
+            match (at < items.len(), value.is_null()) {
+                (true, true) => drop(items.remove(at)),
+                (true, false) => items[at] = value.clone(),
+                (false, false) if at == items.len() => items.push(value.clone()),
+                (false, _) => return Err(refused(&format!("there is no item {at}"))),
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            return Err(refused("it is not inside a list or an object"));
+        }
+    }
+    Ok(())
+}
+
+impl From<StoreError> for StudioError {
+    fn from(error: StoreError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}

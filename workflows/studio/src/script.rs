@@ -1,0 +1,54 @@
+//! Scripts as files.
+
+use std::path::{Path, PathBuf};
+
+use engine_base::Code;
+use serde_json::Value;
+
+use crate::error::StudioError;
+use crate::film::load_script;
+
+/// Warnings about the script at `path`: what could be better, and which named pictures are not in
+/// `stills` (when given).
+///
+/// # Errors
+/// All faults of a script that cannot be made.
+pub fn check_script(path: &Path, stills: &[PathBuf]) -> Result<Vec<String>, StudioError> {
+    let script = load_script(path)?;
+    let mut context = flow_story::LintContext::default();
+    if !stills.is_empty() {
+        let mut names = Vec::new();
+        for folder in stills {
+            let entries = std::fs::read_dir(folder)
+                .map_err(|error| StudioError::io("read the folder", folder, &error))?;
+            names.extend(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()));
+        }
+        context.pictures = Some(names);
+    }
+    Ok(flow_story::lint(&script, &context).iter().map(ToString::to_string).collect())
+}
+
+/// Write the script at `from` in the form that the ending of `to` names.
+///
+/// # Errors
+/// Faults of the script; another ending; `to` cannot be written.
+pub fn convert_script(from: &Path, to: &Path) -> Result<(), StudioError> {
+    let script = load_script(from)?;
+    let text = match to.extension().and_then(|ending| ending.to_str()) {
+        Some("md" | "markdown") => flow_story::to_markdown(&script),
+        Some("json") => flow_story::to_json(&script),
+        _ => {
+            let message = format!("expected a file ending in .md or .json, got {to:?}");
+            return Err(StudioError::new(Code::BadInput, message));
+        }
+    };
+    std::fs::write(to, text).map_err(|error| StudioError::io("write the script", to, &error))
+}
+
+/// A script in its JSON form as Markdown.
+///
+/// # Errors
+/// All faults of the script.
+pub fn script_as_markdown(script: &Value) -> Result<String, StudioError> {
+    Ok(flow_story::to_markdown(&crate::project::parse(script)?))
+}

@@ -1,0 +1,186 @@
+//! The assembled product: store, node types, fonts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use engine_base::{Clock, ProgressEvent, SystemClock};
+use flow_executor::{Costs, Request, RunReport};
+use flow_graph::{NodeSpec, Registry};
+use flow_nodes::Fonts;
+use flow_store::{CheckReport, Faults, PruneReport, Store, StoreCounts, StoreOptions};
+use serde::Serialize;
+
+use crate::config;
+use crate::error::StudioError;
+
+/// How to assemble the studio.
+#[derive(Debug, Clone)]
+pub struct StudioOptions {
+    /// Folder of the cache.
+    pub cache_folder: PathBuf,
+    /// Size to which the cache is pruned.
+    pub cache_cap_bytes: u64,
+}
+
+impl StudioOptions {
+    /// This machine's folders and defaults.
+    ///
+    /// # Errors
+    /// There is no place for a cache.
+    pub fn of_this_machine() -> Result<Self, StudioError> {
+        let cache_folder = config::cache_folder()?;
+        Ok(Self { cache_folder, cache_cap_bytes: config::CACHE_CAP_BYTES })
+    }
+}
+
+/// Everything that commands need.
+pub struct Studio {
+    pub(crate) store: Store,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) fonts: Arc<Fonts>,
+    pub(crate) clock: Arc<dyn Clock>,
+    cap_bytes: u64,
+}
+
+/// What the cache holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct CacheReport {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Size to which it is pruned.
+    pub cap_bytes: u64,
+    /// Sizes and counters.
+    pub counts: StoreCounts,
+}
+
+/// The machine's clock, as commands take it.
+pub fn system_clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::new())
+}
+
+/// Descriptions of all node types.
+///
+/// # Errors
+/// Two types claim one name: a fault of ours.
+pub fn node_specs() -> Result<Vec<NodeSpec>, StudioError> {
+    let registry = registry(&Arc::new(Fonts::load(&[])))?;
+    Ok(registry.iter().map(|node| node.spec().clone()).collect())
+}
+
+fn registry(fonts: &Arc<Fonts>) -> Result<Registry, StudioError> {
+    flow_nodes::registry(fonts)
+        .map_err(|error| StudioError::new(engine_base::Code::Internal, error.to_string()))
+}
+
+impl Studio {
+    /// Assemble the studio: opens the cache, which is made when it is not there.
+    ///
+    /// # Errors
+    /// The cache cannot be opened.
+    pub fn open(options: &StudioOptions) -> Result<Self, StudioError> {
+        let clock = system_clock();
+        let store = Store::open(
+            &options.cache_folder,
+            StoreOptions {
+                cap_bytes: options.cache_cap_bytes,
+                clock: Arc::clone(&clock),
+                faults: faults(),
+            },
+        )?;
+        let fonts = Arc::new(Fonts::load(&[]));
+        let registry = Arc::new(registry(&fonts)?);
+        let cap_bytes = options.cache_cap_bytes;
+        Ok(Self { store, registry, fonts, clock, cap_bytes })
+    }
+
+    /// What the cache holds.
+    ///
+    /// # Errors
+    /// The cache cannot be read.
+    pub fn cache_show(&self) -> Result<CacheReport, StudioError> {
+        Ok(CacheReport {
+            folder: self.store.dir().to_owned(),
+            cap_bytes: self.cap_bytes,
+            counts: self.store.counts()?,
+        })
+    }
+
+    /// Make room: down to `to_bytes`, or to the cap.
+    ///
+    /// # Errors
+    /// The cache cannot be read or written.
+    pub fn cache_prune(
+        &self,
+        to_bytes: Option<u64>,
+        dry_run: bool,
+    ) -> Result<PruneReport, StudioError> {
+        Ok(self.store.prune(to_bytes.unwrap_or(self.cap_bytes), dry_run)?)
+    }
+
+    /// Look for damage and, when told to, mend it.
+    ///
+    /// # Errors
+    /// The cache cannot be read or written.
+    pub fn cache_check(&self, deep: bool, repair: bool) -> Result<CheckReport, StudioError> {
+        Ok(if repair { self.store.repair(deep)? } else { self.store.check(deep)? })
+    }
+}
+
+impl Studio {
+    pub(crate) fn request(&self, targets: &[String]) -> Request {
+        let costs = std::fs::read(self.costs_file()).ok();
+        let costs = costs.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Request {
+            targets: (!targets.is_empty()).then(|| targets.to_vec()),
+            costs: costs.unwrap_or_default(),
+        }
+    }
+
+    /// Add a run's wall times to what is known. They decide nothing but predictions, so a failure
+    /// to keep them is not told.
+    pub(crate) fn remember_costs(&self, report: &RunReport, mut costs: Costs) {
+        report.add_costs_to(&mut costs);
+        let file = self.costs_file();
+        let partial = file.with_extension(format!("{}.part", std::process::id()));
+        let bytes = serde_json::to_vec(&costs).unwrap_or_default();
+        if std::fs::write(&partial, bytes).is_ok() {
+            drop(std::fs::rename(&partial, &file));
+        }
+    }
+
+    fn costs_file(&self) -> PathBuf {
+        self.store.dir().join("costs.json")
+    }
+
+    /// Calls that run at a time.
+    pub(crate) fn workers(&self) -> f64 {
+        std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
+    }
+}
+
+/// A kill test's point in the middle of an encode, `segment.halfway`; nothing in production.
+pub(crate) fn segment_fault() -> impl Fn(&ProgressEvent) + Send + Sync {
+    let fault = config::fault_point().filter(|(name, _)| name == "segment.halfway");
+    let passes = AtomicU64::new(0);
+    move |progress: &ProgressEvent| {
+        let Some((_, count)) = &fault else { return };
+        let halfway = progress.of > 0 && progress.step * 2 >= progress.of && progress.step < progress.of;
+        if halfway && passes.fetch_add(1, Ordering::AcqRel) + 1 == *count {
+            std::process::abort();
+        }
+    }
+}
+
+/// In production none. A kill test names a point and a count; the process ends there as by a
+/// power cut: nothing is flushed, closed or unwound.
+fn faults() -> Faults {
+    let Some((name, count)) = config::fault_point() else { return Faults::none() };
+    let passes = AtomicU64::new(0);
+    Faults::new(move |point| {
+        let reached = || passes.fetch_add(1, Ordering::AcqRel) + 1 == count;
+        if point == name && reached() {
+            std::process::abort();
+        }
+    })
+}
