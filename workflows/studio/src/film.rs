@@ -7,7 +7,7 @@ use engine_base::{CancelToken, Code, Rational};
 use flow_executor::RunReport;
 use flow_graph::Value;
 use flow_nodes::{FilmDocument, FilmOptions, film_document};
-use flow_story::{Assets, FrameSize, Script};
+use flow_story::{Assets, FrameSize, Parsed, Script};
 use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
 use serde::Serialize;
 
@@ -217,15 +217,16 @@ impl Studio {
 
 /// A script from a file, its warnings told.
 pub(crate) fn read_script(path: &Path, watcher: &dyn Watcher) -> Result<Script, StudioError> {
-    let script = load_script(path)?;
-    for warning in flow_story::lint(&script, &flow_story::LintContext::default()) {
+    let parsed = load_script(path)?;
+    let format = format_of(&parsed.script)?;
+    for warning in flow_story::lint(&parsed.script, &parsed.lines, &format, &Assets::default()) {
         watcher.event(StudioEvent::Warning { what: warning.to_string() });
     }
-    Ok(script)
+    Ok(parsed.script)
 }
 
 /// A script from a file.
-pub(crate) fn load_script(path: &Path) -> Result<Script, StudioError> {
+pub(crate) fn load_script(path: &Path) -> Result<Parsed, StudioError> {
     let bytes =
         std::fs::read(path).map_err(|error| StudioError::io("read the script", path, &error))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -274,7 +275,7 @@ fn folders(request: &FilmRequest) -> Vec<PathBuf> {
     request.folders.iter().cloned().chain(beside).collect()
 }
 
-fn format_of(script: &Script) -> Result<FilmFormat, StudioError> {
+pub(crate) fn format_of(script: &Script) -> Result<FilmFormat, StudioError> {
     let mut format = FilmFormat::DEFAULT;
     if let Some(size) = script.film.size {
         (format.width_px, format.height_px) = (size.width_px, size.height_px);
@@ -297,7 +298,10 @@ fn lengths(
         if let Some(path) = library.find(&source)? {
             let reader = flow_media::sound::SoundReader::open(&path, format.sample_rate_hz)
                 .map_err(|error| StudioError::new(error.code(), error.to_string()))?;
-            assets.set_sound_samples(&line.voice, reader.samples());
+            let samples = i64::try_from(reader.samples()).unwrap_or(i64::MAX);
+            let secs = Rational::new(samples, i64::from(format.sample_rate_hz))
+                .map_err(|error| StudioError::new(Code::BadInput, error.to_string()))?;
+            assets.sound_secs.insert(line.voice.clone(), secs);
         }
     }
     Ok(assets)

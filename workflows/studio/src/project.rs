@@ -248,7 +248,7 @@ fn described(record: Option<&CommandRecord>) -> Value {
 
 /// A script in its JSON form, or all its faults as one error.
 pub(crate) fn parse(script: &Value) -> Result<Script, StudioError> {
-    flow_story::parse_json(script.to_string().as_bytes()).map_err(|faults| {
+    flow_story::parse_json(&script.to_string()).map(|parsed| parsed.script).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
         StudioError::new(Code::BadInput, format!("the script is faulty:\n  {}", lines.join("\n  ")))
     })

@@ -13,3 +13,8 @@ const SOUNDS: [(&str, &[u8]); 6] = [
 pub(crate) fn sound(name: &str) -> Option<&'static [u8]> {
     SOUNDS.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes)
 }
+
+/// Names of all of them.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    SOUNDS.iter().map(|(name, _)| *name)
+}

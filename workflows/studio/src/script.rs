@@ -1,12 +1,13 @@
 //! Scripts as files.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use engine_base::Code;
 use serde_json::Value;
 
 use crate::error::StudioError;
-use crate::film::load_script;
+use crate::film::{format_of, load_script};
 
 /// Warnings about the script at `path`: what could be better, and which named pictures are not in
 /// `stills` (when given).
@@ -14,18 +15,20 @@ use crate::film::load_script;
 /// # Errors
 /// All faults of a script that cannot be made.
 pub fn check_script(path: &Path, stills: &[PathBuf]) -> Result<Vec<String>, StudioError> {
-    let script = load_script(path)?;
-    let mut context = flow_story::LintContext::default();
+    let parsed = load_script(path)?;
+    let format = format_of(&parsed.script)?;
+    let mut assets = flow_story::Assets::default();
     if !stills.is_empty() {
-        let mut names = Vec::new();
+        let mut names: BTreeSet<String> = crate::samples::names().map(str::to_owned).collect();
         for folder in stills {
             let entries = std::fs::read_dir(folder)
                 .map_err(|error| StudioError::io("read the folder", folder, &error))?;
             names.extend(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()));
         }
-        context.pictures = Some(names);
+        assets.names = Some(names);
     }
-    Ok(flow_story::lint(&script, &context).iter().map(ToString::to_string).collect())
+    let warnings = flow_story::lint(&parsed.script, &parsed.lines, &format, &assets);
+    Ok(warnings.iter().map(ToString::to_string).collect())
 }
 
 /// Write the script at `from` in the form that the ending of `to` names.
@@ -33,7 +36,7 @@ pub fn check_script(path: &Path, stills: &[PathBuf]) -> Result<Vec<String>, Stud
 /// # Errors
 /// Faults of the script; another ending; `to` cannot be written.
 pub fn convert_script(from: &Path, to: &Path) -> Result<(), StudioError> {
-    let script = load_script(from)?;
+    let script = load_script(from)?.script;
     let text = match to.extension().and_then(|ending| ending.to_str()) {
         Some("md" | "markdown") => flow_story::to_markdown(&script),
         Some("json") => flow_story::to_json(&script),
