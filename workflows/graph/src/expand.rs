@@ -445,15 +445,16 @@ fn missing(raw: &Raw<'_>, input: &InputSpec) -> Problem {
 }
 
 /// The input that a bypassed node passes on to output number `index` of type `gives`, wanted as
-/// `want`: for anything, the input of the same number, else the first; else the input of the same
-/// number where the types agree, else the first of exactly the wanted type, else the first that
-/// agrees with both.
+/// `want`: the input of the same number where it agrees with both types, else the first of exactly
+/// the wanted type, else the first that agrees with both. Where anything is wanted, the output's own
+/// type is; where that is anything too, the input of the same number, else the first.
 fn pick<'n>(
     sockets: &[(&'n str, &PortType)],
     index: usize,
     gives: &PortType,
     want: &PortType,
 ) -> Option<&'n str> {
+    let want = if *want == ANY { gives } else { want };
     let same = sockets.get(index);
     if *want == ANY {
         return same.or_else(|| sockets.first()).map(|(name, _)| *name);
@@ -478,8 +479,9 @@ mod tests {
         assert_eq!(pick(&sockets, 0, &picture, &picture), Some("picture"));
         assert_eq!(pick(&sockets[..2], 0, &picture, &picture), Some("both"));
         assert_eq!(pick(&sockets[..1], 0, &picture, &picture), None);
-        assert_eq!(pick(&sockets, 2, &picture, &ANY), Some("picture"));
-        assert_eq!(pick(&sockets, 9, &picture, &ANY), Some("mask"));
+        assert_eq!(pick(&sockets, 0, &picture, &ANY), Some("picture"));
+        assert_eq!(pick(&sockets, 2, &ANY, &ANY), Some("picture"));
+        assert_eq!(pick(&sockets, 9, &ANY, &ANY), Some("mask"));
         assert_eq!(pick(&[], 0, &picture, &ANY), None);
     }
 }
