@@ -229,8 +229,10 @@ impl<'p, 'a, 'o> Expander<'p, 'a, 'o> {
                     feed = Feed::Nothing;
                 }
                 if matches!(feed, Feed::Nothing) && is_missing(input) {
-                    // A node of another version may call its inputs otherwise.
-                    if doc.version == ty.spec().version {
+                    // A node of another version may call its inputs otherwise, and of a link that
+                    // is wrong in itself more was said already.
+                    let told = self.raws[index].broken && doc.links.contains_key(input.name);
+                    if doc.version == ty.spec().version && !told {
                         problems.push(missing(&self.raws[index], input));
                     }
                     self.raws[index].broken = true;

