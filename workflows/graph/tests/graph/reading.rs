@@ -310,6 +310,49 @@ fn limits_are_kept() {
     ));
 }
 
+/// Types that nobody knows here, ids and names of other programs (wf-06).
+#[test]
+fn unknown_types_survive_saving_and_stop_nothing_else() {
+    let text = r#"{"longtake":1,"nodes":{
+        "12:5":{"type":"Pack/Weird Node","version":7,"widgets":{"größe":{"x":[1,"a"]}},
+            "links":{"eingang_ü":["lora:krea_0","value"]},"title":"Weird"},
+        "after":{"type":"save.any","version":1,"links":{"value":["12:5","OUT"]}},
+        "apart":{"type":"save.any","version":1,"links":{"value":["lora:krea_0","value"]}},
+        "lora:krea_0":{"type":"math.constant","version":1}}}"#;
+    let document = parse(text).unwrap();
+    assert_eq!(parse(document.to_json().unwrap()).unwrap(), document);
+    let weird = &document.nodes["12:5"];
+    assert_eq!(
+        weird.widgets["größe"]
+            .get("x")
+            .and_then(Datum::as_list)
+            .map(<[_]>::len),
+        Some(2)
+    );
+    let options = flow_graph::FlattenOptions::default();
+    let flattened = flow_graph::flatten_runnable(&document, &crate::stubs::registry(), &options);
+    assert_eq!(flattened.problems.len(), 1, "{:?}", flattened.problems);
+    assert_eq!(
+        flattened.problems[0].kind,
+        flow_graph::ProblemKind::UnknownType
+    );
+    assert_eq!(flattened.left_out, ["12:5", "after"]);
+}
+
+#[test]
+fn names_beyond_reason_are_refused() {
+    let text = format!(
+        r#"{{"longtake":1,"nodes":{{"{}":{{}}}}}}"#,
+        "n".repeat(4097)
+    );
+    let message = fault(&text);
+    assert!(
+        message.contains("expected a name of at most 4096 bytes"),
+        "{message}"
+    );
+    assert!(message.len() < 300, "{message}");
+}
+
 #[test]
 fn five_megabytes_of_text_are_read_and_written() {
     let mut document = Document::new();

@@ -145,3 +145,55 @@ fn long_names_times_nesting_do_not_fill_memory() {
     assert_eq!(problems.len(), 1);
     assert_eq!(problems[0].kind, ProblemKind::TooManyNodes);
 }
+
+#[test]
+fn definitions_that_all_lead_back_are_told_in_part() {
+    let mut document = Document::new();
+    let many = 20_000;
+    for at in 0..many {
+        let mut part = Subgraph::new();
+        let next = format!("s{}", (at + 1) % many);
+        part.add("next", DocNode::subgraph(&next)).unwrap();
+        part.add("first", DocNode::subgraph("s0")).unwrap();
+        document.subgraphs.insert(format!("s{at}"), part);
+    }
+    let problems = validate(&document, &registry());
+    let rings: Vec<_> = problems
+        .iter()
+        .filter(|problem| problem.kind == ProblemKind::RecursiveSubgraph)
+        .collect();
+    assert_eq!(rings.len(), 100);
+    assert!(rings.iter().all(|problem| problem.got.len() < 500));
+    assert_eq!(problems.len(), 10_000, "sentences are listed up to a limit");
+}
+
+#[test]
+fn a_bypassed_instance_of_many_ports_is_searched_once() {
+    let (many, mut part) = (20_000, Subgraph::new());
+    part.add("mask", DocNode::new("mask.to_picture", 1))
+        .unwrap();
+    part.add("number", DocNode::new("math.add", 1)).unwrap();
+    let mut part = part.feeding("zz", "number", "a");
+    for at in 0..many {
+        part = part.giving(format!("o{at}"), "number", "sum");
+        // Inputs that feed nothing known still are sockets.
+        part.inputs.insert(
+            format!("i{at}"),
+            vec![flow_graph::Link::new("mask", "mask")],
+        );
+    }
+    let mut document = Document::new();
+    document.subgraphs.insert("s".into(), part);
+    document.add("c", DocNode::new("math.constant", 1)).unwrap();
+    let instance = DocNode::subgraph("s")
+        .link("zz", "c", "value")
+        .mode(Mode::Bypass);
+    document.add("s", instance).unwrap();
+    for at in 0..many {
+        let node = DocNode::new("math.add", 1).link("a", "s", format!("o{at}"));
+        document.nodes.insert(format!("n{at}"), node);
+    }
+    let options = flow_graph::FlattenOptions::default();
+    let graph = flow_graph::flatten_runnable(&document, &registry(), &options).graph;
+    assert_eq!(graph.dependents(graph.index_of("c").unwrap()).len(), many);
+}
