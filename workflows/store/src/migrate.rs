@@ -230,3 +230,130 @@ fn migrate(copy: &Path, schema: &Schema) -> Result<(), StoreError> {
     db.row(WHAT, sqlx::query("PRAGMA journal_mode = WAL"))?;
     db.close()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const NAMES: &str = "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT";
+    const AGES: &str = "ALTER TABLE people ADD COLUMN age INTEGER NOT NULL DEFAULT 7";
+    const WRONG: &str = "ALTER TABLE nobody ADD COLUMN age INTEGER";
+
+    const fn schema(migrations: &'static [&'static str]) -> Schema {
+        Schema {
+            name: "a test database",
+            application_id: 0x4c74_5465,
+            migrations,
+        }
+    }
+
+    const OLD: Schema = schema(&[NAMES]);
+    const NEW: Schema = schema(&[NAMES, AGES]);
+
+    /// A database of the old schema with a name that stands in its log only, as after a stop.
+    fn old_database(dir: &Path) -> PathBuf {
+        let path = dir.join("people.db");
+        drop(ensure(&path, &OLD, &Faults::none()).unwrap());
+        let mut db = Db::open(&path, Access::Write).unwrap();
+        db.execute(
+            "test",
+            sqlx::query("INSERT INTO people (name) VALUES ('Ada')"),
+        )
+        .unwrap();
+        let log = fs::read(beside(&path, "-wal")).unwrap();
+        let main = fs::read(&path).unwrap();
+        db.close().unwrap();
+        fs::write(&path, main).unwrap();
+        fs::write(beside(&path, "-wal"), log).unwrap();
+        path
+    }
+
+    fn names(path: &Path, column_name: &'static str) -> Vec<String> {
+        let mut db = Db::open(path, Access::Read).unwrap();
+        let query = sql(format!("SELECT CAST({column_name} AS TEXT) FROM people"));
+        let rows = db.rows("test", query).unwrap();
+        db.close().unwrap();
+        rows.iter().map(|row| column(row, 0).unwrap()).collect()
+    }
+
+    #[test]
+    fn migrates_what_stands_in_the_log_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = old_database(dir.path());
+        assert!(fs::metadata(beside(&path, "-wal")).unwrap().len() > 0);
+        drop(ensure(&path, &NEW, &Faults::none()).unwrap());
+        assert_eq!(names(&path, "name"), ["Ada"]);
+        assert_eq!(names(&path, "age"), ["7"]);
+        assert_eq!(inspect(&path, &NEW), Ok(Found::Newest));
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_the_old_database() {
+        const BROKEN: Schema = schema(&[NAMES, AGES, WRONG]);
+        let dir = tempfile::tempdir().unwrap();
+        let path = old_database(dir.path());
+        assert!(ensure(&path, &BROKEN, &Faults::none()).is_err());
+        assert_eq!(inspect(&path, &NEW), Ok(Found::Older));
+        assert_eq!(names(&path, "name"), ["Ada"]);
+        drop(ensure(&path, &NEW, &Faults::none()).unwrap());
+        assert_eq!(names(&path, "age"), ["7"]);
+        assert!(!beside(&path, ".new").exists());
+    }
+
+    #[test]
+    fn an_open_database_is_not_migrated_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = old_database(dir.path());
+        let in_use = ensure(&path, &OLD, &Faults::none()).unwrap();
+        let lock = File::open(beside(&path, ".lock")).unwrap();
+        assert!(lock.try_lock().is_err());
+        drop(in_use);
+        assert!(lock.try_lock().is_ok());
+    }
+
+    /// Not a test: the process that ends in the middle of a migration.
+    #[test]
+    fn child() {
+        let Ok(orders) = std::env::var("LONGTAKE_MIGRATE_TEST") else {
+            return;
+        };
+        let (path, point) = orders.split_once('|').unwrap();
+        let point = point.to_owned();
+        let faults = Faults::new(move |at| {
+            if at == point {
+                std::process::abort();
+            }
+        });
+        drop(ensure(Path::new(path), &NEW, &faults));
+    }
+
+    #[test]
+    fn a_stop_at_any_point_leaves_old_or_new_whole() {
+        for (point, expected) in [
+            ("migrate.copied", Found::Older),
+            ("migrate.before_rename", Found::Older),
+            ("migrate.after_rename", Found::Newest),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = old_database(dir.path());
+            let status = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "migrate::tests::child", "--test-threads=1"])
+                .env(
+                    "LONGTAKE_MIGRATE_TEST",
+                    format!("{}|{point}", path.display()),
+                )
+                .stdout(std::process::Stdio::null())
+                .status()
+                .unwrap();
+            assert!(!status.success(), "{point} was not passed");
+            assert_eq!(inspect(&path, &NEW), Ok(expected), "{point}");
+            assert_eq!(names(&path, "name"), ["Ada"], "{point}");
+            drop(ensure(&path, &NEW, &Faults::none()).unwrap());
+            assert_eq!(names(&path, "name"), ["Ada"], "{point}");
+            assert_eq!(names(&path, "age"), ["7"], "{point}");
+            assert!(!beside(&path, ".new").exists(), "{point}");
+        }
+    }
+}
