@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+type Callback = dyn Fn(&str) + Send + Sync;
+
 /// Called at every named point passed. Production has none; kill tests abort in it.
 ///
 /// The points are: `blob.half_written`, `blob.renamed_before_commit`,
@@ -11,7 +13,7 @@ use std::sync::Arc;
 /// `media.renamed_before_commit`.
 #[derive(Clone, Default)]
 pub struct Faults {
-    at: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    at: Option<Arc<Callback>>,
 }
 
 impl Faults {

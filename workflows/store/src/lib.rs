@@ -15,15 +15,27 @@
 //! - A database of a newer schema is never opened for writing.
 
 mod cbor;
+mod check;
+mod commit;
+mod db;
 mod error;
 mod faults;
+mod files;
+mod migrate;
 pub mod project;
+mod prune;
+mod session;
 mod store;
 mod values;
+mod writer;
 
+pub use check::CheckReport;
 pub use error::StoreError;
 pub use faults::Faults;
-pub use store::*;
+pub use prune::PruneReport;
+pub use store::{
+    CommitMark, CommitRecord, HoldGuard, PendingCommit, Store, StoreCounts, StoreOptions,
+};
 pub use values::{
     Committed, DecodeError, Exactness, NewResult, Provenance, SMALL_MAX_BYTES, StoredBlob,
     StoredPort, StoredResult, StoredValue, content_of, decode_ports, encode_ports,

@@ -1,13 +1,30 @@
 //! The cache of results: one folder per machine, shared by processes.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use engine_base::{Clock, ContentHash, Key};
 
+use crate::check::{self, CheckReport};
+use crate::commit::{no_state, raw_results};
+use crate::db::{Access, Desk, column, count, hash_bytes, int};
 use crate::error::StoreError;
 use crate::faults::Faults;
-use crate::values::{Committed, NewResult, StoredBlob, StoredResult};
+use crate::files::{BlobFolder, make_dir};
+use crate::migrate::{self, Schema, SchemaLock};
+use crate::prune::{PruneReport, held_bytes};
+use crate::session::Session;
+use crate::values::{Committed, NewResult, StoredBlob, StoredResult, encode};
+use crate::writer::{Hold, Incoming, Notes, WriterThread};
+
+const SCHEMA: Schema = Schema {
+    name: "a cache of results",
+    // "LtCa"
+    application_id: 0x4c74_4361,
+    migrations: &[include_str!("../migrations/cache/0001_begin.sql")],
+};
 
 /// How to open a [`Store`].
 #[derive(Clone)]
@@ -70,69 +87,28 @@ pub struct CommitRecord {
     pub wall_millis: u64,
 }
 
-/// What pruning removed, or would remove.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-pub struct PruneReport {
-    /// Results removed.
-    pub results: u64,
-    /// Files removed, orphans with them.
-    pub blobs: u64,
-    /// Bytes freed, files and rows together.
-    pub bytes_freed: u64,
-    /// Bytes left.
-    pub bytes_left: u64,
-    /// Bytes left because they are pinned or in use.
-    pub bytes_kept: u64,
-}
-
-/// What [`Store::check`] found.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-pub struct CheckReport {
-    /// Results looked at.
-    pub results: u64,
-    /// Files looked at.
-    pub blobs: u64,
-    /// Whether every file was hashed, or only its size compared.
-    pub deep: bool,
-    /// What SQLite says about the database; empty when it is sound.
-    pub database: Vec<String>,
-    /// Keys whose row cannot be read back.
-    pub rows_unreadable: Vec<Key>,
-    /// Contents that results name and that are not there.
-    pub missing: Vec<ContentHash>,
-    /// Contents whose file has another size or hash.
-    pub corrupt: Vec<ContentHash>,
-    /// Whole files that no result names: left by a stop between rename and commit. Harmless.
-    pub orphans: Vec<ContentHash>,
-    /// Results that [`Store::repair`] dropped.
-    pub results_dropped: u64,
-    /// Files that [`Store::repair`] moved to `quarantine/`.
-    pub files_quarantined: u64,
-}
-
-impl CheckReport {
-    /// Whether nothing is wrong. Orphans are not wrong.
-    pub fn is_sound(&self) -> bool {
-        self.database.is_empty()
-            && self.rows_unreadable.is_empty()
-            && self.missing.is_empty()
-            && self.corrupt.is_empty()
-    }
-}
-
 /// The cache of results and files. Cheap to clone; all clones share one writer.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
 }
 
+/// Dropped in this order: the threads close the database before the session and the lock go.
 struct Inner {
+    reader: Desk,
+    writer: WriterThread,
+    notes: Arc<Notes>,
+    folder: Arc<BlobFolder>,
     dir: PathBuf,
+    cap_bytes: u64,
+    _lock: SchemaLock,
 }
 
 /// A commit on its way. Dropping it does not take the commit back.
 #[derive(Debug)]
-pub struct PendingCommit {}
+pub struct PendingCommit {
+    answer: Receiver<Result<Committed, StoreError>>,
+}
 
 impl PendingCommit {
     /// Wait until it is durable.
@@ -140,13 +116,43 @@ impl PendingCommit {
     /// # Errors
     /// As [`Store::commit`].
     pub fn wait(self) -> Result<Committed, StoreError> {
-        Err(StoreError::Closed)
+        self.answer
+            .recv()
+            .map_err(|_ended| StoreError::Closed)
+            .flatten()
     }
 }
 
 /// Keeps files from being pruned by any process, until dropped.
-#[derive(Debug)]
-pub struct HoldGuard {}
+pub struct HoldGuard {
+    store: Store,
+    hashes: Vec<ContentHash>,
+}
+
+impl HoldGuard {
+    /// What it keeps.
+    pub fn hashes(&self) -> &[ContentHash] {
+        &self.hashes
+    }
+}
+
+impl std::fmt::Debug for HoldGuard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("HoldGuard").field(&self.hashes).finish()
+    }
+}
+
+impl Drop for HoldGuard {
+    fn drop(&mut self) {
+        self.store.inner.notes.released(&self.hashes);
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Store").field(&self.inner.dir).finish()
+    }
+}
 
 impl Store {
     /// Open the store in `dir`, making it if it is not there.
@@ -155,12 +161,44 @@ impl Store {
     /// [`StoreError::NewerSchema`], [`StoreError::NotADatabase`], [`StoreError::Io`] and
     /// [`StoreError::Database`] when the folder cannot be written.
     pub fn open(dir: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        drop(options);
-        Ok(Self {
+        let path = dir.join("cache.db");
+        let StoreOptions {
+            cap_bytes,
+            clock,
+            faults,
+        } = options;
+        migrate::refuse_newer(&path, &SCHEMA)?;
+        make_dir(dir)?;
+        let lock = migrate::ensure(&path, &SCHEMA, &faults)?;
+        let session = Session::start(&dir.join("sessions"), &dir.join("temp"))?;
+        let folder = Arc::new(BlobFolder::new(
+            dir.join("blobs"),
+            session,
+            faults.clone(),
+            "blob.renamed_before_commit",
+        )?);
+        let notes = Arc::new(Notes::default());
+        let writer = WriterThread::start(
+            &path,
+            Arc::clone(&folder),
+            Arc::clone(&notes),
+            clock,
+            faults,
+        )?;
+        let store = Self {
             inner: Arc::new(Inner {
+                writer,
+                reader: Desk::start("store-reader", &path, Access::Read)?,
+                notes,
+                folder,
                 dir: dir.to_owned(),
+                cap_bytes,
+                _lock: lock,
             }),
-        })
+        };
+        store.sweep()?;
+        store.trim()?;
+        Ok(store)
     }
 
     /// Its folder.
@@ -173,8 +211,39 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`].
     pub fn lookup(&self, keys: &[Key]) -> Result<Vec<Option<StoredResult>>, StoreError> {
-        drop(keys.len());
-        Err(StoreError::Closed)
+        let found = self.raw_lookup(keys)?;
+        let numbers: Vec<u64> = found
+            .iter()
+            .flatten()
+            .map(|result| result.commit_number)
+            .collect();
+        self.inner.notes.used(numbers);
+        Ok(found)
+    }
+
+    fn raw_lookup(&self, keys: &[Key]) -> Result<Vec<Option<StoredResult>>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked = keys.to_vec();
+        let raw = self.inner.reader.call(move |db| raw_results(db, &asked))?;
+        let mut found = HashMap::with_capacity(raw.len());
+        for raw in raw {
+            match raw.decode() {
+                Ok(result) => {
+                    let whole = result
+                        .blobs()
+                        .all(|blob| self.inner.folder.holds(&blob.hash, blob.bytes));
+                    if whole {
+                        found.insert(raw.key, result);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, key = %raw.key, "a damaged row counts as absent");
+                }
+            }
+        }
+        Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
     }
 
     /// As [`Store::lookup`], and keeps the files of what it found from being pruned.
@@ -185,7 +254,15 @@ impl Store {
         &self,
         keys: &[Key],
     ) -> Result<(Vec<Option<StoredResult>>, HoldGuard), StoreError> {
-        Ok((self.lookup(keys)?, HoldGuard {}))
+        let found = self.raw_lookup(keys)?;
+        let hashes: Vec<ContentHash> = found
+            .iter()
+            .flatten()
+            .flat_map(|result| result.blobs().map(|blob| blob.hash))
+            .collect();
+        let guard = self.hold(&hashes)?;
+        // Held from here on; what was pruned in between shows now.
+        Ok((self.lookup(keys)?, guard))
     }
 
     /// A name for a new temporary file on the store's file system, ending in `.extension`. The
@@ -194,8 +271,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`] when the folder is gone and cannot be made.
     pub fn temp(&self, extension: &str) -> Result<PathBuf, StoreError> {
-        drop(extension.len());
-        Err(StoreError::Closed)
+        make_dir(self.inner.folder.session().temp_dir())?;
+        Ok(self.inner.folder.session().temp(extension))
     }
 
     /// Take the finished file `temp` into the store: hashed, synced, renamed to its content hash.
@@ -205,8 +282,9 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`], [`StoreError::NotAFile`].
     pub fn adopt(&self, temp: &Path, media_type: &str) -> Result<StoredBlob, StoreError> {
-        drop((temp, media_type));
-        Err(StoreError::Closed)
+        self.inner.folder.adopt(temp, media_type, |hash| {
+            self.inner.writer.hold(vec![hash], Hold::Adopted)
+        })
     }
 
     /// Copy a file from outside into the store, in bounded memory.
@@ -214,8 +292,19 @@ impl Store {
     /// # Errors
     /// As [`Store::adopt`].
     pub fn import(&self, source: &Path, media_type: &str) -> Result<StoredBlob, StoreError> {
-        drop((source, media_type));
-        Err(StoreError::Closed)
+        self.inner.folder.import(source, media_type, None, |hash| {
+            self.inner.writer.hold(vec![hash], Hold::Adopted)
+        })
+    }
+
+    /// As [`Store::import`], of a file that must have this content.
+    pub(crate) fn import_as(&self, source: &Path, blob: &StoredBlob) -> Result<(), StoreError> {
+        let hold = |hash| self.inner.writer.hold(vec![hash], Hold::Adopted);
+        let expected = Some(blob.hash);
+        self.inner
+            .folder
+            .import(source, &blob.media_type, expected, hold)
+            .map(drop)
     }
 
     /// Where the bytes of `hash` lie.
@@ -223,8 +312,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub fn blob_path(&self, hash: &ContentHash) -> Result<PathBuf, StoreError> {
-        drop(hash.short());
-        Err(StoreError::Closed)
+        self.inner.folder.find(hash)
     }
 
     /// Commit a result and wait until it is durable.
@@ -243,10 +331,12 @@ impl Store {
     /// # Errors
     /// As [`Store::commit`].
     pub fn commit_many(&self, results: Vec<NewResult>) -> Result<Vec<Committed>, StoreError> {
-        results
+        let pending: Vec<PendingCommit> = results
             .into_iter()
-            .map(|result| self.commit(result))
-            .collect()
+            .map(|result| self.submit(result))
+            .collect::<Result<_, _>>()?;
+        let outcomes: Vec<_> = pending.into_iter().map(PendingCommit::wait).collect();
+        outcomes.into_iter().collect()
     }
 
     /// Hand a result to the writer, which commits everything waiting in one transaction. Waits
@@ -256,8 +346,14 @@ impl Store {
     /// [`StoreError::TooLarge`], [`StoreError::Value`], [`StoreError::Closed`]; the rest comes
     /// from [`PendingCommit::wait`].
     pub fn submit(&self, result: NewResult) -> Result<PendingCommit, StoreError> {
-        drop(result);
-        Ok(PendingCommit {})
+        let encoded = encode(&result.ports)?;
+        let (reply, answer) = sync_channel(1);
+        self.inner.writer.commit(Incoming {
+            result,
+            encoded,
+            reply,
+        })?;
+        Ok(PendingCommit { answer })
     }
 
     /// Sizes and counters.
@@ -265,7 +361,22 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`].
     pub fn counts(&self) -> Result<StoreCounts, StoreError> {
-        Err(StoreError::Closed)
+        self.inner.reader.call(|db| {
+            let query = sqlx::query(
+                "SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM blobs), \
+                 commits_ever, duplicates_dropped, duplicates_differing, mismatches FROM state",
+            );
+            let row = db.row("count the store", query)?.ok_or_else(no_state)?;
+            Ok(StoreCounts {
+                results: count(&row, 0)?,
+                blobs: count(&row, 1)?,
+                bytes: held_bytes(db)?,
+                commits_ever: count(&row, 2)?,
+                duplicates_dropped: count(&row, 3)?,
+                duplicates_differing: count(&row, 4)?,
+                mismatches: count(&row, 5)?,
+            })
+        })
     }
 
     /// The place after the last commit.
@@ -273,7 +384,13 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`].
     pub fn mark(&self) -> Result<CommitMark, StoreError> {
-        Err(StoreError::Closed)
+        self.inner.reader.call(|db| {
+            let row = db.row(
+                "read the commit number",
+                sqlx::query("SELECT commits_ever FROM state"),
+            )?;
+            count(&row.ok_or_else(no_state)?, 0).map(CommitMark)
+        })
     }
 
     /// Commits after `mark` that are still held, in order.
@@ -281,8 +398,25 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`].
     pub fn committed_since(&self, mark: CommitMark) -> Result<Vec<CommitRecord>, StoreError> {
-        drop(mark.0.to_string());
-        Err(StoreError::Closed)
+        self.inner.reader.call(move |db| {
+            let query = sqlx::query(
+                "SELECT number, key, node_type, content, wall_millis FROM results \
+                 WHERE number > ? ORDER BY number",
+            )
+            .bind(int(mark.0));
+            db.rows("list commits", query)?
+                .iter()
+                .map(|row| {
+                    Ok(CommitRecord {
+                        commit_number: count(row, 0)?,
+                        key: Key::from_bytes(hash_bytes(row, 1)?),
+                        node_type: column(row, 2)?,
+                        content: ContentHash::from_bytes(hash_bytes(row, 3)?),
+                        wall_millis: count(row, 4)?,
+                    })
+                })
+                .collect()
+        })
     }
 
     /// Keep `hashes` from being pruned until `owner` unpins. Durable; adds to earlier pins.
@@ -290,8 +424,19 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`].
     pub fn pin(&self, owner: &str, hashes: &[ContentHash]) -> Result<(), StoreError> {
-        drop((owner.len(), hashes.len()));
-        Err(StoreError::Closed)
+        let (owner, hashes) = (owner.to_owned(), hashes.to_vec());
+        self.inner.writer.call(move |writer| {
+            writer.db.transaction("pin files", true, |db| {
+                for hash in hashes {
+                    let query =
+                        sqlx::query("INSERT OR IGNORE INTO pins (owner, hash) VALUES (?, ?)")
+                            .bind(owner.clone())
+                            .bind(hash.as_bytes().to_vec());
+                    db.execute("pin files", query)?;
+                }
+                Ok(())
+            })
+        })
     }
 
     /// Take back all pins of `owner`.
@@ -299,8 +444,13 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`].
     pub fn unpin(&self, owner: &str) -> Result<(), StoreError> {
-        drop(owner.len());
-        Err(StoreError::Closed)
+        let owner = owner.to_owned();
+        self.inner.writer.call(move |writer| {
+            writer.db.transaction("unpin files", true, |db| {
+                let query = sqlx::query("DELETE FROM pins WHERE owner = ?").bind(owner);
+                db.execute("unpin files", query).map(drop)
+            })
+        })
     }
 
     /// What `owner` has pinned.
@@ -308,8 +458,15 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`].
     pub fn pins(&self, owner: &str) -> Result<Vec<ContentHash>, StoreError> {
-        drop(owner.len());
-        Err(StoreError::Closed)
+        let owner = owner.to_owned();
+        self.inner.reader.call(move |db| {
+            let query =
+                sqlx::query("SELECT hash FROM pins WHERE owner = ? ORDER BY hash").bind(owner);
+            db.rows("list pins", query)?
+                .iter()
+                .map(|row| hash_bytes(row, 0).map(ContentHash::from_bytes))
+                .collect()
+        })
     }
 
     /// Keep `hashes` from being pruned by any process until the guard is dropped or this process
@@ -318,8 +475,16 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`].
     pub fn hold(&self, hashes: &[ContentHash]) -> Result<HoldGuard, StoreError> {
-        drop(hashes.len());
-        Ok(HoldGuard {})
+        let mut hashes = hashes.to_vec();
+        hashes.sort_unstable();
+        hashes.dedup();
+        if !hashes.is_empty() {
+            self.inner.writer.hold(hashes.clone(), Hold::Guard)?;
+        }
+        Ok(HoldGuard {
+            store: self.clone(),
+            hashes,
+        })
     }
 
     /// Remove orphans, then the least recently used results, until at most `to_bytes` are left.
@@ -328,8 +493,9 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`], [`StoreError::Io`].
     pub fn prune(&self, to_bytes: u64, dry_run: bool) -> Result<PruneReport, StoreError> {
-        drop((to_bytes.to_string(), dry_run.to_string()));
-        Err(StoreError::Closed)
+        self.inner
+            .writer
+            .call(move |writer| writer.prune(to_bytes, dry_run))
     }
 
     /// Prune to the cap, when it is exceeded. Called at open; runs call it when they end.
@@ -337,7 +503,15 @@ impl Store {
     /// # Errors
     /// As [`Store::prune`].
     pub fn trim(&self) -> Result<PruneReport, StoreError> {
-        Err(StoreError::Closed)
+        let cap_bytes = self.inner.cap_bytes;
+        let bytes = self.inner.reader.call(held_bytes)?;
+        if bytes > cap_bytes {
+            return self.prune(cap_bytes, false);
+        }
+        Ok(PruneReport {
+            bytes_left: bytes,
+            ..PruneReport::default()
+        })
     }
 
     /// Look for damage; `deep` hashes every file. Changes nothing.
@@ -345,8 +519,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`], [`StoreError::Io`].
     pub fn check(&self, deep: bool) -> Result<CheckReport, StoreError> {
-        drop(deep.to_string());
-        Err(StoreError::Closed)
+        let path = self.inner.dir.join("cache.db");
+        let folder = Arc::clone(&self.inner.folder);
+        // A connection of its own: lookups go on meanwhile.
+        Desk::start("store-check", &path, Access::Read)?
+            .call(move |db| check::check(db, &folder, deep))
     }
 
     /// As [`Store::check`], then drops results whose row or files are damaged (they are made
@@ -355,8 +532,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`], [`StoreError::Io`].
     pub fn repair(&self, deep: bool) -> Result<CheckReport, StoreError> {
-        drop(deep.to_string());
-        Err(StoreError::Closed)
+        let report = self.check(deep)?;
+        let quarantine = self.inner.dir.join("quarantine");
+        self.inner
+            .writer
+            .call(move |writer| writer.repair(report, &quarantine))
     }
 
     /// Remove temporary files and holds of processes that have ended. Called at open. Gives the
@@ -365,6 +545,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Database`], [`StoreError::Io`].
     pub fn sweep(&self) -> Result<u64, StoreError> {
-        Err(StoreError::Closed)
+        self.inner.writer.call(|writer| writer.sweep_holds())?;
+        self.inner.folder.session().sweep_temps()
     }
 }

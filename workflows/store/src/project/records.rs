@@ -86,3 +86,12 @@ pub struct CommandRecord {
     /// When it was given, for people.
     pub at_millis: u64,
 }
+
+/// What undo and redo would do.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct UndoState {
+    /// The last command not undone.
+    pub undo: Option<CommandRecord>,
+    /// The last command undone.
+    pub redo: Option<CommandRecord>,
+}
