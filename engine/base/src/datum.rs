@@ -154,8 +154,16 @@ impl Datum {
     /// [`DatumError`] for NaN and for nesting over [`Datum::MAX_DEPTH`].
     pub fn canonical(&self) -> Result<Vec<u8>, DatumError> {
         let mut out = Vec::with_capacity(64);
-        self.encode(&mut out, 0, "the value")?;
+        self.canonical_into(&mut out)?;
         Ok(out)
+    }
+
+    /// Append the canonical encoding to `out`. After an error `out` holds part of it.
+    ///
+    /// # Errors
+    /// As [`Datum::canonical`].
+    pub fn canonical_into(&self, out: &mut Vec<u8>) -> Result<(), DatumError> {
+        self.encode(out, 0, "the value")
     }
 
     /// Hash of the canonical encoding.
@@ -206,13 +214,13 @@ impl Datum {
     }
 }
 
-fn encode_text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn encode_text(out: &mut Vec<u8>, text: &str) {
     head(out, 3, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
 }
 
 /// CBOR item head: major type and argument in the shortest form.
-fn head(out: &mut Vec<u8>, major: u8, argument: u64) {
+pub(crate) fn head(out: &mut Vec<u8>, major: u8, argument: u64) {
     let major = major << 5;
     if argument < 24 {
         out.push(major | argument as u8);

@@ -7,6 +7,7 @@
 //! data value whose encoding both are taken over, [`Rational`] is time and frame rate.
 
 mod cancel;
+mod canonical;
 mod clock;
 mod code;
 mod datum;
@@ -15,6 +16,7 @@ mod progress;
 mod rational;
 
 pub use cancel::{CancelToken, Cancelled};
+pub use canonical::CanonicalWriter;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use code::Code;
 pub use datum::{Datum, DatumError};

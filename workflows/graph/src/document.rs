@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use engine_base::Datum;
 use serde::{Deserialize, Serialize};
 
+use crate::read;
+
 /// Name of a node in a document. Free to change: no key depends on it.
 pub type NodeId = String;
 
@@ -69,10 +71,18 @@ pub struct DocNode {
     /// Version of the type it was written with.
     pub version: u32,
     /// Values by input name. Absent means the default.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "read::widgets",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub widgets: BTreeMap<String, Datum>,
     /// Links by input name. A link wins over a widget value.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "read::links",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub links: BTreeMap<String, Link>,
     /// Whether it takes part.
     #[serde(default, skip_serializing_if = "Mode::is_run")]
@@ -87,10 +97,13 @@ pub struct DocNode {
 #[serde(deny_unknown_fields)]
 pub struct Subgraph {
     /// Outer input name -> inner (node, input) pairs it feeds.
+    #[serde(deserialize_with = "read::boundary_inputs")]
     pub inputs: BTreeMap<String, Vec<Link>>,
     /// Outer output name -> inner output.
+    #[serde(deserialize_with = "read::boundary_outputs")]
     pub outputs: BTreeMap<String, Link>,
     /// Its nodes.
+    #[serde(deserialize_with = "read::nodes")]
     pub nodes: BTreeMap<NodeId, DocNode>,
 }
 
@@ -109,10 +122,18 @@ pub struct Position {
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// Places by node.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "read::positions",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub nodes: BTreeMap<NodeId, Position>,
     /// Anything else the editor wants kept (groups, colours, notes).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "read::extra",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub extra: BTreeMap<String, Datum>,
 }
 
@@ -123,9 +144,14 @@ pub struct Document {
     /// Format of the file; [`Document::FORMAT`] when written by this version.
     pub longtake: u32,
     /// The steps.
+    #[serde(deserialize_with = "read::nodes")]
     pub nodes: BTreeMap<NodeId, DocNode>,
     /// Reusable parts by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "read::subgraphs",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub subgraphs: BTreeMap<String, Subgraph>,
     /// Nodes whose results are asked for; empty means all output nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -269,6 +269,15 @@ impl Outcome {
     }
 }
 
+/// Ports that were called otherwise in an older version of a node type: (old name, new name).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortRenames {
+    /// Of inputs.
+    pub inputs: Vec<(String, String)>,
+    /// Of outputs.
+    pub outputs: Vec<(String, String)>,
+}
+
 /// A node type.
 pub trait Node: Send + Sync {
     /// Its description; always the same.
@@ -324,5 +333,12 @@ pub trait Node: Send + Sync {
             Code::Refused,
             format!("cannot read {name:?} version {from_version}: expected version {version}"),
         ))
+    }
+
+    /// Ports that had other names in version `from_version`, so that links follow
+    /// [`Node::migrate`].
+    fn renamed_ports(&self, from_version: u32) -> PortRenames {
+        let _none_by_default = from_version;
+        PortRenames::default()
     }
 }

@@ -54,6 +54,9 @@ impl Value {
     /// Largest encoded size of stored plain data; larger results must be blobs.
     pub const SMALL_MAX_BYTES: usize = 64 * 1024;
 
+    /// The kind tag of plain data in [`Value::identity`], widget values included.
+    pub const DATA_KIND: u8 = 0;
+
     /// Plain data.
     pub fn data(datum: impl Into<Datum>) -> Self {
         Self::Data(Arc::new(datum.into()))
@@ -65,7 +68,7 @@ impl Value {
     /// [`DatumError`] when plain data has no canonical form (NaN, too deep).
     pub fn identity(&self) -> Result<(u8, ContentHash), DatumError> {
         Ok(match self {
-            Self::Data(datum) => (0, datum.content_hash()?),
+            Self::Data(datum) => (Self::DATA_KIND, datum.content_hash()?),
             Self::Blob(blob) => (1, blob.hash),
             Self::Handle(handle) => (2, handle.content),
             Self::Blocked(_) => (3, ContentHash::of(b"")),
