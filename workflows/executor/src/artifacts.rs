@@ -1,6 +1,6 @@
 //! Files of a run: the node-facing side of a store.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +14,13 @@ use crate::element::Ports;
 /// pruning until it is dropped.
 pub struct StoreArtifacts {
     store: Store,
-    holds: Mutex<HashMap<ContentHash, HoldGuard>>,
+    holds: Mutex<Holds>,
+}
+
+#[derive(Default)]
+struct Holds {
+    held: HashSet<ContentHash>,
+    guards: Vec<HoldGuard>,
 }
 
 impl StoreArtifacts {
@@ -26,23 +32,43 @@ impl StoreArtifacts {
         }
     }
 
-    fn hold(&self, hash: ContentHash) {
-        self.holds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(hash)
-            .or_insert_with(|| self.store.hold(&hash));
+    fn hold(&self, hashes: impl IntoIterator<Item = ContentHash>) -> Result<(), StoreError> {
+        let lock = || self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new: Vec<ContentHash> = {
+            let holds = lock();
+            let is_new = |hash: &ContentHash| !holds.held.contains(hash);
+            hashes.into_iter().filter(is_new).collect()
+        };
+        if new.is_empty() {
+            return Ok(());
+        }
+        new.sort_unstable();
+        new.dedup();
+        // Outside the lock, as it waits for the disk; holding twice does no harm.
+        let guard = self.store.hold(&new)?;
+        let mut holds = lock();
+        holds.held.extend(new);
+        holds.guards.push(guard);
+        Ok(())
     }
 
-    /// Hold every file among `ports`; `false` when one was pruned before it could be held.
-    pub(crate) fn hold_all(&self, ports: &Ports) -> bool {
-        ports.iter().flatten().all(|value| match value {
-            Value::Blob(blob) => {
-                self.hold(blob.hash);
-                self.store.blob_path(&blob.hash).is_ok()
-            }
-            Value::Data(_) | Value::Handle(_) | Value::Blocked(_) => true,
-        })
+    /// Hold every file among the outputs of results just found.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the holds cannot be written.
+    pub(crate) fn hold_all<'p>(
+        &self,
+        results: impl Iterator<Item = &'p Ports>,
+    ) -> Result<(), StoreError> {
+        let values = results.flatten().flatten();
+        self.hold(values.filter_map(Value::as_blob).map(|blob| blob.hash))
+    }
+
+    /// Whether every file among `ports` is there: asked once they are held, as they may have been
+    /// pruned between lookup and hold.
+    pub(crate) fn are_there(&self, ports: &Ports) -> bool {
+        let mut blobs = ports.iter().flatten().filter_map(Value::as_blob);
+        blobs.all(|blob| self.store.blob_path(&blob.hash).is_ok())
     }
 }
 
@@ -61,7 +87,7 @@ impl Artifacts for StoreArtifacts {
             .map_err(|error| node_error(&error))?;
         // Renamed, or removed because the store had those bytes: either way it is the store's.
         drop(file.into_adopted());
-        self.hold(stored.hash);
+        self.hold([stored.hash]).map_err(|e| node_error(&e))?;
         Ok(BlobRef {
             hash: stored.hash,
             bytes: stored.bytes,
@@ -70,7 +96,7 @@ impl Artifacts for StoreArtifacts {
     }
 
     fn path(&self, hash: &ContentHash) -> Result<PathBuf, NodeError> {
-        self.hold(*hash);
+        self.hold([*hash]).map_err(|e| node_error(&e))?;
         self.store
             .blob_path(hash)
             .map_err(|error| node_error(&error))

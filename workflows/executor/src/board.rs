@@ -497,7 +497,8 @@ impl Board {
     }
 
     fn report_mut(&mut self) -> &mut RunReport {
-        self.report.get_or_insert_with(|| Box::new(RunReport::empty()))
+        self.report
+            .get_or_insert_with(|| Box::new(RunReport::empty()))
     }
 
     pub(crate) fn tally(&mut self, node: usize, tally: impl FnOnce(&mut crate::report::TypeCount)) {
@@ -804,7 +805,10 @@ impl Board {
 
     /// The expansion of `owner` needs its own result: that is `owner`'s fault.
     pub(crate) fn fail_endless(&mut self, owner: Place) {
-        let ids = self.awaits.iter().filter(|(_, waiting)| waiting.place == owner);
+        let ids = self
+            .awaits
+            .iter()
+            .filter(|(_, waiting)| waiting.place == owner);
         if let Some(id) = ids.map(|(id, _)| *id).min() {
             self.fail_expansion(id, &Fault::Error(endless()));
             self.apply();
@@ -825,7 +829,10 @@ impl Board {
     /// Complete the report: outputs of the targets, and what failed late taken out.
     pub(crate) fn finish(&mut self) -> Box<RunReport> {
         self.skip_tainted();
-        let mut report = self.report.take().unwrap_or_else(|| Box::new(RunReport::empty()));
+        let mut report = self
+            .report
+            .take()
+            .unwrap_or_else(|| Box::new(RunReport::empty()));
         report.nodes = self.done as u64;
         for target in &self.pinned {
             let entry = &self.entries[*target];
@@ -835,7 +842,9 @@ impl Board {
                     name: output.name,
                     elements: elements.clone(),
                 });
-                report.outputs.insert(entry.id.to_string(), outputs.collect());
+                report
+                    .outputs
+                    .insert(entry.id.to_string(), outputs.collect());
             }
         }
         report

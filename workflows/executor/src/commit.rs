@@ -55,7 +55,9 @@ fn kept(shared: &Shared, committed: Committed) -> Kept {
     let result = committed.into_result();
     let ports = from_stored(&result.ports);
     // A kept result's files may be pruned from here on; they are held like those of a lookup.
-    shared.artifacts.hold_all(&ports);
+    if let Err(error) = shared.artifacts.hold_all([&ports].into_iter()) {
+        tracing::warn!(%error, "files of a result in use may be pruned during the run");
+    }
     Kept {
         ports,
         made: is_made && result.commit_number > shared.mark.0,

@@ -51,7 +51,9 @@ impl Costs {
 
     /// What is known, by node type.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Cost)> {
-        self.by_type.iter().map(|(name, cost)| (name.as_str(), *cost))
+        self.by_type
+            .iter()
+            .map(|(name, cost)| (name.as_str(), *cost))
     }
 }
 

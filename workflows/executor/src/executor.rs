@@ -157,7 +157,7 @@ impl Executor {
             observer,
             cancel: cancel.child(),
             limits: self.limits,
-            mark: self.store.mark(),
+            mark: self.store.mark()?,
         };
         let mut report = run(board, setting)?;
         report.problems = begun.problems;

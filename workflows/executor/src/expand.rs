@@ -64,11 +64,12 @@ pub(crate) fn splice(
             format!("cannot expand {type_name:?}: it is nested {depth} deep, at most {most}"),
         ));
     }
-    let (names, lists): (Vec<(NodeId, String)>, Vec<Arc<Vec<Value>>>) = expansion
-        .given
-        .into_iter()
-        .map(|(node, input, list)| ((node, input), Arc::new(list)))
-        .unzip();
+    let mut names: Vec<(NodeId, String)> = Vec::new();
+    let mut lists = Vec::new();
+    for (node, input, list) in expansion.given {
+        names.push((node, input));
+        lists.push(Arc::new(list));
+    }
     let linked = expansion.outputs.iter().filter_map(|output| match output {
         ExpansionOutput::Link(node, output) => Some(Link::new(node, output)),
         ExpansionOutput::Known(_) => None,
@@ -100,15 +101,12 @@ pub(crate) fn splice(
     let mut outputs = Vec::with_capacity(got);
     for (output, from) in spec.outputs.iter().zip(expansion.outputs) {
         outputs.push(match from {
-            ExpansionOutput::Known(known) => {
-                OutputOf::Known(port_of(type_name, output, known)?)
-            }
+            ExpansionOutput::Known(known) => OutputOf::Known(port_of(type_name, output, known)?),
             ExpansionOutput::Link(..) => match sources.next() {
-                Some((Some((node, output)), _)) => {
-                    OutputOf::Link(*node as usize, *output as usize)
-                }
+                Some((Some((node, output)), _)) => OutputOf::Link(*node as usize, *output as usize),
                 other => {
-                    let from = other.map(|(_, link)| format!("{:?} of {:?}", link.output, link.node));
+                    let from =
+                        other.map(|(_, link)| format!("{:?} of {:?}", link.output, link.node));
                     let (name, from) = (output.name, from.unwrap_or_default());
                     return Err(NodeError::new(
                         Code::Internal,
@@ -122,7 +120,12 @@ pub(crate) fn splice(
         });
     }
     Ok(Splice {
-        roots: flattened.graph.targets().iter().map(|n| *n as usize).collect(),
+        roots: flattened
+            .graph
+            .targets()
+            .iter()
+            .map(|n| *n as usize)
+            .collect(),
         net: net_of(&flattened.graph, &lists),
         outputs,
         inputs: Vec::new(),

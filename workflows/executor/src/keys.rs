@@ -21,8 +21,7 @@ impl SideData {
         }
         // Outside the lock: side data may mean hashing a font.
         let maker = KeyMaker::new(node);
-        let maker =
-            maker.map_err(|error| NodeError::new(Code::Internal, error.to_string()))?;
+        let maker = maker.map_err(|error| NodeError::new(Code::Internal, error.to_string()))?;
         Ok(Arc::clone(
             self.lock().entry(type_name).or_insert(Arc::new(maker)),
         ))

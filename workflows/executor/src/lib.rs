@@ -47,6 +47,4 @@ pub use executor::{Executor, Request};
 pub use limits::Limits;
 pub use observe::{Ending, NoObserver, RunEvent, RunObserver};
 pub use plan::{Plan, PlanNode, PlanState};
-pub use report::{
-    NodeFailure, RunEnd, RunReport, SkippedNode, TargetPort, TypeCount,
-};
+pub use report::{NodeFailure, RunEnd, RunReport, SkippedNode, TargetPort, TypeCount};

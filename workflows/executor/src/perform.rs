@@ -30,7 +30,7 @@ pub(crate) struct Worker {
 
 /// What is left to do for an element that is ready to be called.
 enum Asked {
-    Call(Box<Ready>),
+    Call(Ready),
     Blocked(Option<String>),
     Failed(Fault),
 }
@@ -94,7 +94,7 @@ impl Worker {
     fn asked(&self, node: &Arc<dyn Node>, place: Place, step: Result<Step, NodeError>) -> Asked {
         match step {
             Ok(Step::Ready(call)) => match keys::key(&self.shared.side_data, &**node, &call) {
-                Ok(key) => Asked::Call(Box::new(Ready { place, key, call })),
+                Ok(key) => Asked::Call(Ready { place, key, call }),
                 Err(error) => Asked::Failed(error.into()),
             },
             Ok(Step::Blocked(message)) => Asked::Blocked(message),
@@ -105,7 +105,7 @@ impl Worker {
     }
 
     /// Those of the calls that nobody else has made or is making.
-    fn claim(&self, node: &Arc<dyn Node>, at: usize, asked: Vec<Asked>) -> Vec<Box<Ready>> {
+    fn claim(&self, node: &Arc<dyn Node>, at: usize, asked: Vec<Asked>) -> Vec<Ready> {
         self.shared.update(None, |guarded| {
             let board = &mut guarded.board;
             board.elements(at, asked.len());
@@ -137,12 +137,13 @@ impl Worker {
     }
 
     /// Those of the calls whose results the store does not have; the others end here.
-    fn look_up(&self, mut calls: Vec<Box<Ready>>) -> Vec<Box<Ready>> {
+    fn look_up(&self, mut calls: Vec<Ready>) -> Vec<Ready> {
+        let shared = &self.shared;
         let mut missing = Vec::new();
         while !calls.is_empty() {
             let rest = calls.split_off(calls.len().min(Self::LOOKUP));
             let keys: Vec<Key> = calls.iter().map(|ready| ready.key).collect();
-            let found = match self.shared.store.lookup(&keys) {
+            let found = match shared.store.lookup(&keys) {
                 Ok(found) => found,
                 Err(error) => {
                     let error = node_error(&error);
@@ -153,31 +154,38 @@ impl Worker {
                     continue;
                 }
             };
-            for (ready, found) in calls.into_iter().zip(found) {
-                let ports = found.map(|result| from_stored(&result.ports));
-                match ports.filter(|ports| self.shared.artifacts.hold_all(ports)) {
-                    Some(ports) => {
-                        let ports = Arc::new(ports);
-                        self.shared.update(None, |g| {
-                            g.board
-                                .land(ready.key, ready.place, Ok(ports), How::Reused, false);
-                        });
-                    }
-                    None => missing.push(ready),
-                }
+            let found: Vec<Option<Ports>> = found
+                .into_iter()
+                .map(|result| result.map(|result| from_stored(&result.ports)))
+                .collect();
+            if let Err(error) = shared.artifacts.hold_all(found.iter().flatten()) {
+                tracing::warn!(%error, "files of results in use may be pruned during the run");
             }
+            shared.update(None, |guarded| {
+                for (ready, found) in calls.into_iter().zip(found) {
+                    match found.filter(|ports| shared.artifacts.are_there(ports)) {
+                        Some(ports) => {
+                            let ports = Ok(Arc::new(ports));
+                            guarded
+                                .board
+                                .land(ready.key, ready.place, ports, How::Reused, false);
+                        }
+                        None => missing.push(ready),
+                    }
+                }
+            });
             calls = rest;
         }
         missing
     }
 
-    fn start(&self, lane: Lane, mut calls: Vec<Box<Ready>>) {
+    fn start(&self, lane: Lane, mut calls: Vec<Ready>) {
         let here = self.role == Role::Lane(Lane::Cpu) && lane == Lane::Cpu;
         if here
             && calls.len() == 1
             && let Some(ready) = calls.pop()
         {
-            self.run(*ready);
+            self.run(ready);
             return;
         }
         if !calls.is_empty() {
@@ -251,7 +259,8 @@ impl Worker {
             Outcome::Values(outputs) => ports_of(spec, outputs).map(Some),
             Outcome::Expand(expansion) => {
                 let depth = shared.lock().board.entries[place.node].depth;
-                let mut spliced = splice(&shared.registry, &shared.limits, spec, depth, *expansion)?;
+                let mut spliced =
+                    splice(&shared.registry, &shared.limits, spec, depth, *expansion)?;
                 spliced.inputs = keys::contents(spec, &call);
                 spliced.wall_millis = millis(wall);
                 self.expand(place, key, spliced)?;
@@ -275,12 +284,7 @@ impl Worker {
         }
     }
 
-    fn expand(
-        &self,
-        place: Place,
-        key: Key,
-        spliced: Splice,
-    ) -> Result<(), NodeError> {
+    fn expand(&self, place: Place, key: Key, spliced: Splice) -> Result<(), NodeError> {
         let most = self.shared.limits.nodes;
         self.shared.update(Some(self.role), |guarded| {
             let nodes = guarded.board.entries.len() + spliced.net.nodes.len();
@@ -408,9 +412,7 @@ fn elements(
                 taken.push(inputs.none_taken());
             }
             let taken = &mut taken[index];
-            let step = guard(inputs.spec.type_name, || {
-                inputs.step(&**node, taken, index)
-            });
+            let step = guard(inputs.spec.type_name, || inputs.step(&**node, taken, index));
             steps.push(step);
         }
     }

@@ -561,7 +561,13 @@ impl<'a> Planner<'a> {
 
     fn state(&self, tally: &Tally) -> PlanState {
         match (tally, tally.until) {
-            (Tally { failure: Some(message), .. }, _) => PlanState::WillFail {
+            (
+                Tally {
+                    failure: Some(message),
+                    ..
+                },
+                _,
+            ) => PlanState::WillFail {
                 message: message.clone(),
             },
             (Tally { will_run: 1.., .. }, _) => PlanState::WillRun,

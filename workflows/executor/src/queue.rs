@@ -84,7 +84,7 @@ impl PerRole {
 pub(crate) struct Queues {
     /// Newest first, so that values are used up soon after they are made.
     prepare: Vec<Job>,
-    lanes: [VecDeque<Box<Ready>>; 3],
+    lanes: [VecDeque<Ready>; 3],
 }
 
 impl Queues {
@@ -95,7 +95,7 @@ impl Queues {
         self.prepare.push(job);
     }
 
-    pub(crate) fn push_run(&mut self, lane: Lane, ready: Box<Ready>) {
+    pub(crate) fn push_run(&mut self, lane: Lane, ready: Ready) {
         self.lanes[PerRole::of(Role::Lane(lane))].push_back(ready);
     }
 
@@ -104,9 +104,8 @@ impl Queues {
         match role {
             Role::Lane(lane) => {
                 let run = self.lanes[PerRole::of(role)].pop_front();
-                run.map(Job::Run).or_else(|| {
-                    (lane == Lane::Cpu).then(|| self.prepare.pop())?
-                })
+                run.map(|ready| Job::Run(Box::new(ready)))
+                    .or_else(|| (lane == Lane::Cpu).then(|| self.prepare.pop())?)
             }
             Role::Prepare if self.lanes[0].len() < Self::AHEAD => self.prepare.pop(),
             Role::Prepare => None,

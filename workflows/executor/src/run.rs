@@ -62,11 +62,7 @@ pub(crate) fn run(board: Board, setting: Setting) -> Result<RunReport, RunError>
         report.end = RunEnd::Cancelled;
     }
     report.abandoned = abandoned as u64;
-    report.wall_secs = shared
-        .clock
-        .monotonic()
-        .saturating_sub(start)
-        .as_secs_f64();
+    report.wall_secs = shared.clock.monotonic().saturating_sub(start).as_secs_f64();
     Ok(report)
 }
 

@@ -96,11 +96,7 @@ impl Shared {
 
     /// Change the state, then wake who has work and tell what happened. `own` is the role of the
     /// calling thread when it will look for work itself right after.
-    pub(crate) fn update<R>(
-        &self,
-        own: Option<Role>,
-        change: impl FnOnce(&mut Guarded) -> R,
-    ) -> R {
+    pub(crate) fn update<R>(&self, own: Option<Role>, change: impl FnOnce(&mut Guarded) -> R) -> R {
         let mut guarded = self.lock();
         let result = change(&mut guarded);
         let events = std::mem::take(&mut guarded.board.events);
