@@ -1,0 +1,479 @@
+//! What the threads of a run do: prepare nodes, run calls, pass results on.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use engine_base::{Code, ContentHash, Key, ProgressEvent, ProgressSink};
+use flow_graph::{Exactness, Lane, Node, NodeContext, NodeError, Outcome};
+use flow_store::{NewResult, Provenance};
+
+use crate::artifacts::node_error;
+use crate::board::{Claim, Fault, Gathered, How, Splice};
+use crate::commit::Pending;
+use crate::convert::{from_stored, to_stored};
+use crate::element::{Inputs, Ports, Step, blocked_ports, ports_of};
+use crate::expand::splice;
+use crate::keys;
+use crate::observe::RunEvent;
+use crate::queue::{Closed, Job, Place, Ready, Role};
+use crate::shared::Shared;
+
+/// One thread of a run.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) commits: SyncSender<Pending>,
+    pub(crate) role: Role,
+}
+
+/// What is left to do for an element that is ready to be called.
+enum Asked {
+    Call(Ready),
+    Blocked(Option<String>),
+    Failed(Fault),
+}
+
+impl Worker {
+    /// Keys asked of the store at a time.
+    const LOOKUP: usize = 500;
+
+    pub(crate) fn perform(&self, job: Job) {
+        match job {
+            Job::Prepare(node) => self.prepare(node),
+            Job::Run(ready) => self.run(*ready),
+            Job::Close(closed) => self.close(*closed),
+        }
+    }
+
+    fn prepare(&self, at: usize) {
+        let Some(gathered) = self.shared.update(None, |g| g.board.gather(at)) else {
+            return;
+        };
+        let Gathered {
+            node,
+            feeds,
+            lazy,
+            mut taken,
+        } = gathered;
+        let spec = node.spec();
+        let inputs = Inputs {
+            spec,
+            feeds: &feeds,
+            lazy: &lazy,
+        };
+        let steps = elements(&inputs, &node, &mut taken);
+        let mut needs: Vec<usize> = Vec::new();
+        for step in &steps {
+            if let Ok(Step::Needs(inputs)) = step {
+                needs.extend(inputs);
+            }
+        }
+        if !needs.is_empty() {
+            needs.sort_unstable();
+            needs.dedup();
+            self.shared
+                .update(None, |g| g.board.ask_lazy(at, &needs, taken));
+            return;
+        }
+        let asked: Vec<Asked> = steps
+            .into_iter()
+            .enumerate()
+            .map(|(element, step)| self.asked(&node, Place { node: at, element }, step))
+            .collect();
+        let mine = self.claim(&node, at, asked);
+        let calls = if spec.durable {
+            self.look_up(mine)
+        } else {
+            mine
+        };
+        self.start(spec.lane, calls);
+    }
+
+    fn asked(&self, node: &Arc<dyn Node>, place: Place, step: Result<Step, NodeError>) -> Asked {
+        match step {
+            Ok(Step::Ready(call)) => match keys::key(&self.shared.side_data, &**node, &call) {
+                Ok(key) => Asked::Call(Ready { place, key, call }),
+                Err(error) => Asked::Failed(error.into()),
+            },
+            Ok(Step::Blocked(message)) => Asked::Blocked(message),
+            // All that was needed was asked for before this.
+            Ok(Step::Needs(_)) => Asked::Failed(Fault::Stopped),
+            Err(error) => Asked::Failed(error.into()),
+        }
+    }
+
+    /// Those of the calls that nobody else has made or is making.
+    fn claim(&self, node: &Arc<dyn Node>, at: usize, asked: Vec<Asked>) -> Vec<Ready> {
+        self.shared.update(None, |guarded| {
+            let board = &mut guarded.board;
+            board.elements(at, asked.len());
+            let mut mine = Vec::new();
+            for (element, asked) in asked.into_iter().enumerate() {
+                let place = Place { node: at, element };
+                match asked {
+                    Asked::Blocked(message) => {
+                        if let Some(message) = message {
+                            board.note_error(place, &NodeError::new(Code::Refused, message));
+                        }
+                        let ports = Arc::new(blocked_ports(node.spec()));
+                        board.settle(place, Ok(ports), How::Blocked);
+                    }
+                    Asked::Failed(fault) => board.settle(place, Err(fault), How::Ran),
+                    Asked::Call(ready) => match board.claim(ready.key, place) {
+                        Claim::Mine => mine.push(ready),
+                        Claim::Wait => {}
+                        Claim::There(ports) => board.settle(place, Ok(ports), How::Shared),
+                        Claim::Endless(owner) => {
+                            board.fail_endless(owner);
+                            board.settle(place, Err(Fault::Because(owner.node)), How::Shared);
+                        }
+                    },
+                }
+            }
+            mine
+        })
+    }
+
+    /// Those of the calls whose results the store does not have; the others end here.
+    fn look_up(&self, mut calls: Vec<Ready>) -> Vec<Ready> {
+        let shared = &self.shared;
+        let mut missing = Vec::new();
+        while !calls.is_empty() {
+            let rest = calls.split_off(calls.len().min(Self::LOOKUP));
+            let keys: Vec<Key> = calls.iter().map(|ready| ready.key).collect();
+            let found = match shared.store.lookup(&keys) {
+                Ok(found) => found,
+                Err(error) => {
+                    let error = node_error(&error);
+                    for ready in calls {
+                        self.fail(ready.place, ready.key, error.clone());
+                    }
+                    calls = rest;
+                    continue;
+                }
+            };
+            let found: Vec<Option<Ports>> = found
+                .into_iter()
+                .map(|result| result.map(|result| from_stored(&result.ports)))
+                .collect();
+            if let Err(error) = shared.artifacts.hold_all(found.iter().flatten()) {
+                tracing::warn!(%error, "files of results in use may be pruned during the run");
+            }
+            shared.update(None, |guarded| {
+                for (ready, found) in calls.into_iter().zip(found) {
+                    match found.filter(|ports| shared.artifacts.are_there(ports)) {
+                        Some(ports) => {
+                            let ports = Ok(Arc::new(ports));
+                            guarded
+                                .board
+                                .land(ready.key, ready.place, ports, How::Reused, false);
+                        }
+                        None => missing.push(ready),
+                    }
+                }
+            });
+            calls = rest;
+        }
+        missing
+    }
+
+    fn start(&self, lane: Lane, mut calls: Vec<Ready>) {
+        let here = self.role == Role::Lane(Lane::Cpu) && lane == Lane::Cpu;
+        if here
+            && calls.len() == 1
+            && let Some(ready) = calls.pop()
+        {
+            self.run(ready);
+            return;
+        }
+        if !calls.is_empty() {
+            self.shared.update(Some(self.role), |guarded| {
+                if !guarded.stopping {
+                    for ready in calls {
+                        guarded.board.queues.push_run(lane, ready);
+                    }
+                }
+            });
+        }
+    }
+
+    fn fail(&self, place: Place, key: Key, error: NodeError) {
+        self.shared.update(Some(self.role), |guarded| {
+            guarded
+                .board
+                .land(key, place, Err(error.into()), How::Ran, false);
+        });
+    }
+
+    fn run(&self, ready: Ready) {
+        let Ready { place, key, call } = ready;
+        let shared = &self.shared;
+        if shared.cancel.is_cancelled() {
+            shared.update(None, |guarded| {
+                guarded
+                    .board
+                    .land(key, place, Err(Fault::Stopped), How::Ran, false);
+            });
+            return;
+        }
+        let (node, id, display, of) = {
+            let guarded = shared.lock();
+            let entry = &guarded.board.entries[place.node];
+            (
+                Arc::clone(&entry.node),
+                Arc::clone(&entry.id),
+                Arc::clone(&entry.display),
+                entry.count(),
+            )
+        };
+        let spec = node.spec();
+        shared.observer.event(&RunEvent::NodeStarted {
+            node: Arc::clone(&id),
+            display: Arc::clone(&display),
+            type_name: spec.type_name,
+            element: place.element,
+            of,
+        });
+        let progress = CallProgress {
+            shared,
+            place,
+            id,
+            display,
+            last: Mutex::new(None),
+        };
+        let context = NodeContext {
+            artifacts: &shared.artifacts,
+            cancel: &shared.cancel,
+            progress: &progress,
+            threads: match spec.lane {
+                Lane::Cpu | Lane::Wait => shared.limits.threads_per_call,
+                Lane::Device => shared.limits.workers,
+            },
+        };
+        let start = shared.clock.monotonic();
+        let outcome = guard(spec.type_name, || node.run(&context, &call));
+        let wall = shared.clock.monotonic().saturating_sub(start);
+        let result = outcome.and_then(|outcome| match outcome {
+            Outcome::Values(outputs) => ports_of(spec, outputs).map(Some),
+            Outcome::Expand(expansion) => {
+                let depth = shared.lock().board.entries[place.node].depth;
+                let mut spliced =
+                    splice(&shared.registry, &shared.limits, spec, depth, *expansion)?;
+                spliced.inputs = keys::contents(spec, &call);
+                spliced.wall_millis = millis(wall);
+                self.expand(place, key, spliced)?;
+                Ok(None)
+            }
+        });
+        match result {
+            Ok(Some(ports)) => {
+                let inputs = keys::contents(spec, &call);
+                self.deliver(&node, place, key, Arc::new(ports), inputs, wall);
+            }
+            Ok(None) => {}
+            Err(error) if error.code == Code::Cancelled && shared.cancel.is_cancelled() => {
+                shared.update(Some(self.role), |guarded| {
+                    guarded
+                        .board
+                        .land(key, place, Err(Fault::Stopped), How::Ran, false);
+                });
+            }
+            Err(error) => self.fail(place, key, error),
+        }
+    }
+
+    fn expand(&self, place: Place, key: Key, spliced: Splice) -> Result<(), NodeError> {
+        let most = self.shared.limits.nodes;
+        self.shared.update(Some(self.role), |guarded| {
+            let nodes = guarded.board.entries.len() + spliced.net.nodes.len();
+            if nodes > most {
+                return Err(NodeError::new(
+                    Code::Refused,
+                    format!("cannot expand to {nodes} nodes in all: expected at most {most}"),
+                ));
+            }
+            guarded.board.expand(place, key, spliced);
+            Ok(())
+        })
+    }
+
+    /// The outputs of an expansion are those of the call that gave it.
+    fn close(&self, closed: Closed) {
+        let node = Arc::clone(&self.shared.lock().board.entries[closed.place.node].node);
+        let wall = Duration::from_millis(closed.wall_millis);
+        self.deliver(
+            &node,
+            closed.place,
+            closed.key,
+            closed.ports,
+            closed.inputs,
+            wall,
+        );
+    }
+
+    /// Pass a result on and commit it if its node is durable. Results of exact nodes go on at
+    /// once; others when the store has said which content counts.
+    fn deliver(
+        &self,
+        node: &Arc<dyn Node>,
+        place: Place,
+        key: Key,
+        ports: Arc<Ports>,
+        inputs: Vec<ContentHash>,
+        wall: Duration,
+    ) {
+        let spec = node.spec();
+        let shared = &self.shared;
+        if !spec.durable {
+            shared.update(Some(self.role), |guarded| {
+                guarded.board.tally(place.node, |count| {
+                    count.called += 1;
+                    count.wall_secs += wall.as_secs_f64();
+                });
+                guarded.board.count(|report| report.called += 1);
+                guarded.board.land(key, place, Ok(ports), How::Ran, false);
+            });
+            return;
+        }
+        let submitted = to_stored(spec, &ports).and_then(|stored| {
+            let result = NewResult {
+                key,
+                node_type: spec.type_name.to_owned(),
+                ports: stored,
+                exactness: match spec.exactness {
+                    Exactness::Exact => flow_store::Exactness::Exact,
+                    Exactness::Tolerant => flow_store::Exactness::Tolerant,
+                    Exactness::Recorded => flow_store::Exactness::Recorded,
+                },
+                provenance: Provenance {
+                    inputs,
+                    engine_build: env!("CARGO_PKG_VERSION").to_owned(),
+                    device_class: match spec.lane {
+                        Lane::Cpu | Lane::Wait => "cpu".to_owned(),
+                        Lane::Device => "device".to_owned(),
+                    },
+                    wall_millis: millis(wall),
+                },
+            };
+            shared.store.submit(result).map_err(|e| node_error(&e))
+        });
+        let commit = match submitted {
+            Ok(commit) => commit,
+            Err(error) => {
+                self.fail(place, key, error);
+                return;
+            }
+        };
+        let exact = spec.exactness == Exactness::Exact;
+        shared.update(None, |guarded| {
+            guarded.commits += 1;
+            guarded
+                .board
+                .tally(place.node, |c| c.wall_secs += wall.as_secs_f64());
+            if exact {
+                guarded.board.land(key, place, Ok(ports), How::Ran, true);
+            }
+        });
+        let pending = Pending {
+            commit,
+            place,
+            key,
+            landed: exact,
+        };
+        if self.commits.send(pending).is_err() {
+            shared.update(Some(self.role), |guarded| {
+                guarded.commits -= 1;
+                guarded.broken = Some("the thread that waits for commits has ended".to_owned());
+                guarded.over = true;
+            });
+        }
+    }
+}
+
+/// The next step of every element. The count may grow while elements take lazy links.
+fn elements(
+    inputs: &Inputs<'_>,
+    node: &Arc<dyn Node>,
+    taken: &mut Vec<crate::element::Taken>,
+) -> Vec<Result<Step, NodeError>> {
+    let mut steps = Vec::new();
+    loop {
+        let count = inputs.count(taken);
+        if count == 0 {
+            return Vec::new();
+        }
+        if steps.len() >= count {
+            return steps;
+        }
+        for index in steps.len()..count {
+            if taken.len() <= index {
+                taken.push(inputs.none_taken());
+            }
+            let taken = &mut taken[index];
+            let step = guard(inputs.spec.type_name, || inputs.step(&**node, taken, index));
+            steps.push(step);
+        }
+    }
+}
+
+/// Run code of a node type; its panics are errors of ours.
+pub(crate) fn guard<T>(
+    type_name: &str,
+    run: impl FnOnce() -> Result<T, NodeError>,
+) -> Result<T, NodeError> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let said = panic_text(&*panic);
+        Err(NodeError::new(
+            Code::Internal,
+            format!("{type_name:?} panicked: {said}"),
+        ))
+    })
+}
+
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a text")
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Passes on how far a call has come, at most ten times a second.
+struct CallProgress<'a> {
+    shared: &'a Shared,
+    place: Place,
+    id: Arc<str>,
+    display: Arc<str>,
+    last: Mutex<Option<Duration>>,
+}
+
+impl ProgressSink for CallProgress<'_> {
+    fn report(&self, event: ProgressEvent) {
+        let now = self.shared.clock.monotonic();
+        {
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let soon = last.is_some_and(|l| now.saturating_sub(l) < Duration::from_millis(100));
+            if soon && event.step < event.of {
+                return;
+            }
+            *last = Some(now);
+        }
+        if event.of > 0 {
+            let part = (event.step as f64 / event.of as f64).clamp(0.0, 1.0);
+            let mut guarded = self.shared.lock();
+            guarded.board.partial.insert(self.place, part);
+        }
+        self.shared.observer.event(&RunEvent::NodeProgress {
+            node: Arc::clone(&self.id),
+            display: Arc::clone(&self.display),
+            element: self.place.element,
+            progress: event,
+        });
+    }
+}
