@@ -110,8 +110,9 @@ pub struct AudioStream {
     pub channels: u32,
     /// Language code, where the file has one.
     pub language: Option<String>,
-    /// When the first audible sample comes, after encoder delay is taken off; negative = before
-    /// the picture.
+    /// When the first decoded sample comes; negative = before the picture. Encoder delay is off
+    /// where the container marks it, which Matroska and transport streams may not: it is then
+    /// silence at the start of the sound, up to 0.05 s.
     pub start_secs: Rational,
     /// Length, where it is known.
     pub duration_secs: Option<Rational>,

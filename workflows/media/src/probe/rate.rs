@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn rounding_is_not_variable_but_gaps_are() {
-        let milli = |fps: f64| (0..100).map(|n| (f64::from(n) * 1000.0 / fps).round() as i64);
+        let milli = |fps: f64| (0..100).map(move |n| (f64::from(n) * 1000.0 / fps).round() as i64);
         assert!(!pace(milli(23.976).collect()).unwrap().is_vfr);
         assert!(!pace(milli(60.0).collect()).unwrap().is_vfr);
         let gap: Vec<i64> = milli(25.0).filter(|time| *time != 400).collect();

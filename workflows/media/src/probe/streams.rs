@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine_base::Rational;
+use engine_base::{Rational, RationalError};
 use ffmpeg_next::codec::{self, Id};
 use ffmpeg_next::format::stream::Disposition;
 use ffmpeg_next::{Discard, Stream, ffi, frame, media};
@@ -94,9 +94,9 @@ pub(super) fn probe(path: &Path) -> Result<Probe, MediaError> {
     })
 }
 
-fn out_of_range(path: &Path) -> MediaError {
+fn out_of_range(error: &RationalError, path: &Path) -> MediaError {
     MediaError::BadFile {
-        what: "the file is damaged: its time stamps are out of range".to_owned(),
+        what: format!("the file is damaged, its time stamps are out of range: {error}"),
         path: path.to_owned(),
     }
 }
@@ -104,7 +104,7 @@ fn out_of_range(path: &Path) -> MediaError {
 fn seconds(ticks: i64, (num, den): (i64, i64), path: &Path) -> Result<Rational, MediaError> {
     Rational::new(num, den)
         .and_then(|tick| tick.checked_mul(Rational::whole(ticks)))
-        .map_err(|_| out_of_range(path))
+        .map_err(|error| out_of_range(&error, path))
 }
 
 fn base_of(stream: &Stream<'_>) -> (i64, i64) {
@@ -138,7 +138,10 @@ fn shown_video(
     let duration_secs = seconds(end.saturating_sub(first.pts), base, path)?;
     let sample_aspect = reader.sample_aspect(&mut first.frame);
     let Some(stream) = reader.stream() else {
-        return Err(out_of_range(path));
+        return Err(MediaError::BadFile {
+            what: "the video stream is gone after opening".to_owned(),
+            path: path.to_owned(),
+        });
     };
     let pace = pace(packet_times(path, stream.index())?);
     let is_vfr = pace.as_ref().is_some_and(|pace| pace.is_vfr);
@@ -184,7 +187,7 @@ fn shown_video(
         width_px,
         height_px,
         sample_aspect: Rational::new(sample_aspect.0, sample_aspect.1)
-            .map_err(|_| out_of_range(path))?,
+            .map_err(|error| out_of_range(&error, path))?,
         display_width_px,
         display_height_px,
         orientation,
@@ -256,16 +259,17 @@ fn only(input: &mut ffmpeg_next::format::context::Input, index: usize) {
     }
 }
 
-/// File time of the first sample that is heard: the decoder drops what encoders put in front.
+/// File time of the first sample that a decoder gives. Decoders drop encoder delay where the
+/// container marks it; unmarked delay is silence that is part of the sound.
 fn audible_from(path: &Path, stream: &Stream<'_>) -> Result<Option<Rational>, MediaError> {
-    let base = base_of(stream);
-    let index = stream.index();
-    let said = match stream.start_time() {
-        ffi::AV_NOPTS_VALUE => None,
-        time => Some(time),
-    };
-    let ticks = first_sample(path, index)?.or(said);
-    ticks.map(|ticks| seconds(ticks, base, path)).transpose()
+    let ticks = first_sample(path, stream.index())?.or_else(|| known(stream.start_time()));
+    ticks
+        .map(|ticks| seconds(ticks, base_of(stream), path))
+        .transpose()
+}
+
+fn known(ticks: i64) -> Option<i64> {
+    (ticks != ffi::AV_NOPTS_VALUE).then_some(ticks)
 }
 
 fn first_sample(path: &Path, index: usize) -> Result<Option<i64>, MediaError> {
@@ -309,10 +313,7 @@ fn described_audio(
     let base = base_of(stream);
     let from = first.unwrap_or(start);
     let end = if stream.duration() > 0 {
-        let begin = match stream.start_time() {
-            ffi::AV_NOPTS_VALUE => 0,
-            time => time,
-        };
+        let begin = known(stream.start_time()).unwrap_or(0);
         Some(begin.saturating_add(stream.duration()))
     } else {
         last_end(path, stream.index(), 0, None)?
@@ -336,7 +337,9 @@ fn described_audio(
         sample_rate_hz: u32::try_from(hz).unwrap_or(0),
         channels: u32::try_from(channels).unwrap_or(0),
         language: tag(stream, "language"),
-        start_secs: from.checked_sub(start).map_err(|_| out_of_range(path))?,
+        start_secs: from
+            .checked_sub(start)
+            .map_err(|error| out_of_range(&error, path))?,
         duration_secs,
     })
 }

@@ -305,7 +305,14 @@ fn jpeg(data: &[u8], path: &Path) -> Result<Raw, MediaError> {
         ColorSpace::Luma => Model::Gray,
         ColorSpace::RGB => Model::Rgb,
         _ => {
-            to_ink(&mut samples, space == ColorSpace::YCCK, facts.has_adobe);
+            if space == ColorSpace::YCCK {
+                from_ycck(&mut samples);
+            }
+            if facts.has_adobe {
+                for sample in &mut samples {
+                    *sample = 255 - *sample;
+                }
+            }
             Model::Cmyk
         }
     };
@@ -370,29 +377,22 @@ fn jpeg_samples(data: &[u8], strict: bool) -> Result<JpegSamples, String> {
     })
 }
 
-/// Stored four-channel JPEG samples to ink amounts. YCCK is the YCbCr form of `255 - ink` with
-/// black beside it (Adobe Technical Note 5116); files with an Adobe segment hold all inverted.
-fn to_ink(samples: &mut [u8], is_ycck: bool, has_adobe: bool) {
+/// Undo the YCbCr form of the first three channels: it holds 255 minus the stored samples (Adobe
+/// Technical Note 5116). Black stands beside it as it is.
+fn from_ycck(samples: &mut [u8]) {
     for pixel in samples.chunks_exact_mut(4) {
-        if is_ycck {
-            let (y, cb, cr) = (
-                f32::from(pixel[0]),
-                f32::from(pixel[1]) - 128.0,
-                f32::from(pixel[2]) - 128.0,
-            );
-            let rgb = [
-                y + 1.402 * cr,
-                y - 0.344_136 * cb - 0.714_136 * cr,
-                y + 1.772 * cb,
-            ];
-            for (channel, value) in pixel.iter_mut().zip(rgb) {
-                *channel = 255 - (value + 0.5).clamp(0.0, 255.0) as u8;
-            }
-        }
-        if has_adobe {
-            for channel in pixel.iter_mut() {
-                *channel = 255 - *channel;
-            }
+        let (y, cb, cr) = (
+            f32::from(pixel[0]),
+            f32::from(pixel[1]) - 128.0,
+            f32::from(pixel[2]) - 128.0,
+        );
+        let rgb = [
+            y + 1.402 * cr,
+            y - 0.344_136 * cb - 0.714_136 * cr,
+            y + 1.772 * cb,
+        ];
+        for (channel, value) in pixel.iter_mut().zip(rgb) {
+            *channel = 255 - (value + 0.5).clamp(0.0, 255.0) as u8;
         }
     }
 }
