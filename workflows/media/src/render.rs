@@ -485,3 +485,6 @@ pub fn encode_frames(
         bytes: report.bytes,
     })
 }
+
+#[cfg(test)]
+mod tests;
