@@ -208,9 +208,9 @@ fn add_streams(
     ))?;
     let language = request.language.map(cues::language_code);
     let describe = |output: &mut av::format::context::Output,
-                        parameters: av::codec::Parameters,
-                        base: av::Rational,
-                        spoken: bool|
+                    parameters: av::codec::Parameters,
+                    base: av::Rational,
+                    spoken: bool|
      -> Result<(), MediaError> {
         let index = add(output)?;
         let Some(mut stream) = output.stream_mut(index) else {

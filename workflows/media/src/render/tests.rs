@@ -53,7 +53,11 @@ fn picture(width_px: u32, height_px: u32, at: impl Fn(f64, f64) -> [f64; 4]) -> 
     })
 }
 
-fn renderer<'a>(segment: &Segment, picture: &Arc<Picture>, fonts: &'a Fonts) -> SegmentRenderer<'a> {
+fn renderer<'a>(
+    segment: &Segment,
+    picture: &Arc<Picture>,
+    fonts: &'a Fonts,
+) -> SegmentRenderer<'a> {
     let sources = segment
         .layers
         .iter()
@@ -113,7 +117,10 @@ fn a_pan_of_a_tenth_of_a_pixel_moves_the_picture_by_that() {
             let now = centroid(&made.frame_coded(n).unwrap(), 320);
             if let Some(last) = last {
                 let (dx, dy) = (last.0 - now.0, last.1 - now.1);
-                assert!((dx - 0.1).abs() < 0.004 && dy.abs() < 0.004, "frame {n}: {dx} {dy}");
+                assert!(
+                    (dx - 0.1).abs() < 0.004 && dy.abs() < 0.004,
+                    "frame {n}: {dx} {dy}"
+                );
             }
             last = Some(now);
         }
@@ -122,7 +129,11 @@ fn a_pan_of_a_tenth_of_a_pixel_moves_the_picture_by_that() {
 
 /// The frame computed from the scene itself: 16x16 samples a pixel of `scene` (linear light, source
 /// pixels as flat squares), weighted as the renderer's kernel does.
-fn supersampled(scene: impl Fn(f64, f64) -> f64, window: view::Window, size: (usize, usize)) -> Vec<f64> {
+fn supersampled(
+    scene: impl Fn(f64, f64) -> f64,
+    window: view::Window,
+    size: (usize, usize),
+) -> Vec<f64> {
     const N: i64 = 12;
     let kernel = kernel::Kernel::Mitchell;
     let weights: Vec<(f64, f64)> = (-2 * N..2 * N)
@@ -138,7 +149,10 @@ fn supersampled(scene: impl Fn(f64, f64) -> f64, window: view::Window, size: (us
                 for (dx, wx) in &weights {
                     let fx = x as f64 + 0.5 + dx - size.0 as f64 / 2.0;
                     let fy = y as f64 + 0.5 + dy - size.1 as f64 / 2.0;
-                    let at = (window.centre_x + fx * window.step, window.centre_y + fy * window.step);
+                    let at = (
+                        window.centre_x + fx * window.step,
+                        window.centre_y + fy * window.step,
+                    );
                     sum += wx * wy * scene(at.0, at.1);
                 }
             }
@@ -162,19 +176,32 @@ fn a_slow_push_over_a_fine_grating_does_not_shimmer() {
     let camera = pan(View::WHOLE, view(0.5, 0.5, 1.19, 0.0));
     let segment = segment(format(320, 180), frames, still(camera, frames));
     let mut made = renderer(&segment, &source, &fonts);
-    let linear = |v: f32| if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) };
+    let linear = |v: f32| {
+        if v <= 0.04045 {
+            v / 12.92
+        } else {
+            ((v + 0.055) / 1.055).powf(2.4)
+        }
+    };
     let (mut means, mut worst, mut last) = (Vec::new(), 0.0_f64, None::<Vec<Rgbx>>);
     for n in 0..frames {
         let frame = made.frame_coded(n).unwrap();
         means.push(frame.iter().map(|p| f64::from(linear(p[1]))).sum::<f64>() / frame.len() as f64);
         if let Some(last) = last {
-            let change: f64 = frame.iter().zip(&last).map(|(a, b)| f64::from(a[1] - b[1]).powi(2)).sum();
+            let change: f64 = frame
+                .iter()
+                .zip(&last)
+                .map(|(a, b)| f64::from(a[1] - b[1]).powi(2))
+                .sum();
             worst = worst.max((change / frame.len() as f64).sqrt());
         }
         last = Some(frame);
     }
     // The light of checks is one half all along, and hardly anything moves.
-    assert!(means.iter().all(|mean| (mean - 0.5).abs() < 0.01), "{means:?}");
+    assert!(
+        means.iter().all(|mean| (mean - 0.5).abs() < 0.01),
+        "{means:?}"
+    );
     assert!(worst < 0.02, "frame to frame change {worst}");
 
     // A grating that can just be seen, against the reference, at three frames.
@@ -184,7 +211,10 @@ fn a_slow_push_over_a_fine_grating_does_not_shimmer() {
         [v, v, v, 1.0]
     });
     let small = format(96, 54);
-    let sizes = view::Sizes { frame: (96.0, 54.0), picture: (608.0, 342.0) };
+    let sizes = view::Sizes {
+        frame: (96.0, 54.0),
+        picture: (608.0, 342.0),
+    };
     let camera = pan(view(0.5, 0.5, 3.0, 0.0), view(0.5, 0.5, 4.0, 0.0));
     let segment = self::segment(small, frames, still(camera, frames));
     let mut made = renderer(&segment, &source, &fonts);
@@ -219,14 +249,22 @@ fn rolling_keeps_size_and_does_not_pop() {
     for n in 0..frames {
         let frame = made.frame_coded(n).unwrap();
         if let Some(last) = last {
-            let change: f64 = frame.iter().zip(&last).map(|(a, b)| f64::from(a[1] - b[1]).powi(2)).sum();
+            let change: f64 = frame
+                .iter()
+                .zip(&last)
+                .map(|(a, b)| f64::from(a[1] - b[1]).powi(2))
+                .sum();
             changes.push((change / frame.len() as f64).sqrt());
         }
         last = Some(frame);
     }
     for (n, pair) in changes.windows(3).enumerate() {
         let around = (pair[0] + pair[2]) / 2.0;
-        assert!(pair[1] < 1.25 * around + 0.002, "frame {n}: {} beside {around}", pair[1]);
+        assert!(
+            pair[1] < 1.25 * around + 0.002,
+            "frame {n}: {} beside {around}",
+            pair[1]
+        );
     }
 }
 
