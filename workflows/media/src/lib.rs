@@ -8,10 +8,13 @@
 //! coded files, in bounded memory, and join those without coding them again. The only crate that
 //! links FFmpeg. It must not know graphs, keys, the store, projects or language models.
 //!
-//! Entry points: [`still`], [`video`] and [`probe`] read; [`render`] makes picture segments;
+//! Entry points: [`still`], [`video`] and [`probe`] read; [`render`] makes picture segments ([`text`]
+//! draws their cards, [`encode`] codes them);
 //! [`sound`] mixes, measures and encodes; [`mux`] joins; [`subtitle`] reads and writes SRT.
 
+pub mod encode;
 mod error;
+mod ff;
 pub mod mux;
 mod picture;
 pub mod probe;
