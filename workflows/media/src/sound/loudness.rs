@@ -6,14 +6,21 @@ use ebur128::{EbuR128, Mode};
 use engine_base::{CancelToken, ProgressEvent, ProgressSink};
 use serde::{Deserialize, Serialize};
 
+use super::limiter::{Limiter, LimiterRun};
 use super::wave::WaveReader;
-use super::{BLOCK, check_rate, db_of_factor};
+use super::{BLOCK, check_rate, db_of_factor, factor_of_db};
 use crate::MediaError;
 
 /// Integrated loudness that films are brought to.
 pub const TARGET_LUFS: f64 = -16.0;
 /// Largest gain: what is softer stays softer, as noise would come up with it.
 pub const MAX_GAIN_DB: f64 = 30.0;
+/// The most that is added for what the limiter takes: beyond it the film would only get denser.
+const MAX_MAKE_UP_DB: f64 = 4.0;
+/// Passes over a film that the limiter works on.
+const MAX_TRIES: u32 = 3;
+/// Loudness differences below this are left.
+const CLOSE_LU: f64 = 0.1;
 /// Loudness given for silence: the absolute gate of ITU-R BS.1770.
 pub const SILENCE_LUFS: f64 = -70.0;
 /// Peak given for silence.
@@ -29,7 +36,8 @@ pub struct Loudness {
     pub true_peak_dbtp: f64,
     /// Loudness range (EBU Tech 3342).
     pub range_lu: f64,
-    /// Gain that brings the film to [`TARGET_LUFS`]; 0 for a silent film, at most [`MAX_GAIN_DB`].
+    /// Gain that brings the film to [`TARGET_LUFS`], with what the standard limiter takes away
+    /// made up for; 0 for a silent film, at most [`MAX_GAIN_DB`].
     pub gain_db: f64,
     /// Whether the film is silent: nothing in it passes the gate.
     pub silent: bool,
@@ -144,7 +152,8 @@ impl<'a> Film<'a> {
     }
 }
 
-/// Measure the film made of `mixes` (f32 wave files of one rate, in order).
+/// Measure the film made of `mixes` (f32 wave files of one rate, in order). Where the gain brings
+/// peaks above the standard limiter's ceiling, up to three more passes find what it takes away.
 ///
 /// # Errors
 /// [`MediaError::BadRequest`] when there is no sound or rates differ; errors of
@@ -174,14 +183,61 @@ pub fn measure(
         });
     }
     let integrated_lufs = meter.lufs()?;
+    let true_peak_dbtp = meter.true_peak_dbtp()?;
     let silent = integrated_lufs <= SILENCE_LUFS;
     let wanted = TARGET_LUFS - integrated_lufs;
+    let mut gain_db = if silent { 0.0 } else { wanted.min(MAX_GAIN_DB) };
+    let ceiling_dbtp = Limiter::default().ceiling_dbtp;
+    let highest = (gain_db + MAX_MAKE_UP_DB).min(MAX_GAIN_DB);
+    let goal = integrated_lufs + gain_db;
+    for _ in 0..MAX_TRIES {
+        if silent || true_peak_dbtp + gain_db <= ceiling_dbtp {
+            break;
+        }
+        let lost = goal - limited_lufs(mixes, gain_db, ceiling_dbtp, cancel)?;
+        if lost < CLOSE_LU {
+            break;
+        }
+        gain_db = (gain_db + lost).min(highest);
+    }
     Ok(Loudness {
         integrated_lufs,
-        true_peak_dbtp: meter.true_peak_dbtp()?,
+        true_peak_dbtp,
         range_lu: meter.range_lu()?,
-        gain_db: if silent { 0.0 } else { wanted.min(MAX_GAIN_DB) },
+        gain_db,
         silent,
         capped: !silent && wanted > MAX_GAIN_DB,
     })
+}
+
+/// Loudness of the film after `gain_db` and the limiter.
+fn limited_lufs(
+    mixes: &[PathBuf],
+    gain_db: f64,
+    ceiling_dbtp: f64,
+    cancel: &CancelToken,
+) -> Result<f64, MediaError> {
+    let mut film = Film::open(mixes, "measure loudness")?;
+    let mut meter = Meter::new(film.rate_hz, Mode::I)?;
+    let mut limiter = LimiterRun::new(film.rate_hz, ceiling_dbtp);
+    let gain = factor_of_db(gain_db);
+    let mut block = vec![0.0f32; BLOCK * 2];
+    let mut limited = Vec::with_capacity(BLOCK * 2 + 2 * limiter.delay());
+    loop {
+        cancel.check()?;
+        let count = film.read(&mut block)?;
+        limited.clear();
+        for value in &mut block[..count * 2] {
+            *value = (f64::from(*value) * gain) as f32;
+        }
+        if count == 0 {
+            limiter.finish(&mut limited);
+        } else {
+            limiter.push(&block[..count * 2], &mut limited);
+        }
+        meter.add(&limited)?;
+        if count == 0 {
+            return meter.lufs();
+        }
+    }
 }

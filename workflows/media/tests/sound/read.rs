@@ -216,7 +216,7 @@ fn unfinished_and_cut_files_say_so() {
 #[test]
 fn cut_files_give_what_is_there() {
     let dir = tempfile::tempdir().unwrap();
-    for name in ["sweep.mp3", "sweep.flac", "sweep.ogg", "sweep-u8.wav"] {
+    for name in ["sweep.mp3", "sweep.flac", "sweep-u8.wav"] {
         let whole = std::fs::read(file(name)).unwrap();
         let path = dir.path().join(name);
         std::fs::write(&path, &whole[..whole.len() * 6 / 10]).unwrap();
@@ -229,8 +229,8 @@ fn cut_files_give_what_is_there() {
         );
         let (shift, alike) = alignment(&sweep(RATE)[..36_000], &all[..36_000], 20);
         assert!(shift.abs() <= 1 && alike > 0.98, "{name}: {shift} {alike}");
-        // Ogg and plain wave files do not say how long they were to be, or hold it at their end.
-        if name == "sweep.flac" || name == "sweep.mp3" {
+        // FFmpeg takes a wave file's length from what is there.
+        if name != "sweep-u8.wav" {
             let notes = reader.notes();
             assert!(
                 notes.iter().any(|note| note.contains("the end is missing")),
