@@ -19,6 +19,7 @@ mod reader;
 mod resample;
 mod sink;
 mod wave;
+mod waveform;
 
 pub use convert::{Converted, convert};
 pub use duck::duck_reach;
@@ -28,6 +29,7 @@ pub use loudness::{Loudness, MAX_GAIN_DB, SILENCE_DBTP, SILENCE_LUFS, TARGET_LUF
 pub use mix::{MixReport, SourceNote, mix};
 pub use reader::SoundReader;
 pub use wave::{WaveReader, WaveWriter};
+pub use waveform::{WaveformBar, waveform};
 
 use crate::MediaError;
 

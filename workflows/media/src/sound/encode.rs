@@ -121,7 +121,8 @@ pub fn encode_film(
             coded_lufs,
             coded_true_peak_dbtp,
             ceiling_dbtp,
-            max_reduction_db: -db_of_factor(smallest),
+            // Not minus 0 where nothing was taken.
+            max_reduction_db: 0.0 - db_of_factor(smallest),
             passes,
         });
     }

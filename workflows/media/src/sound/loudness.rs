@@ -194,7 +194,7 @@ pub fn measure(
         if silent || true_peak_dbtp + gain_db <= ceiling_dbtp {
             break;
         }
-        let lost = goal - limited_lufs(mixes, gain_db, ceiling_dbtp, cancel)?;
+        let lost = goal - limited_lufs(mixes, gain_db, ceiling_dbtp, cancel, progress)?;
         if lost < CLOSE_LU {
             break;
         }
@@ -216,6 +216,7 @@ fn limited_lufs(
     gain_db: f64,
     ceiling_dbtp: f64,
     cancel: &CancelToken,
+    progress: &dyn ProgressSink,
 ) -> Result<f64, MediaError> {
     let mut film = Film::open(mixes, "measure loudness")?;
     let mut meter = Meter::new(film.rate_hz, Mode::I)?;
@@ -223,9 +224,17 @@ fn limited_lufs(
     let gain = factor_of_db(gain_db);
     let mut block = vec![0.0f32; BLOCK * 2];
     let mut limited = Vec::with_capacity(BLOCK * 2 + 2 * limiter.delay());
+    let mut done = 0u64;
     loop {
         cancel.check()?;
         let count = film.read(&mut block)?;
+        done += count as u64;
+        progress.report(ProgressEvent {
+            what: "measuring limited loudness".to_owned(),
+            step: done,
+            of: film.samples,
+            secs_left: None,
+        });
         limited.clear();
         for value in &mut block[..count * 2] {
             *value = (f64::from(*value) * gain) as f32;

@@ -11,6 +11,8 @@ use crate::MediaError;
 
 /// Source samples kept behind the last place read.
 const KEEP_BEHIND: i64 = 16_384;
+/// Source samples held before any are dropped: short loops are decoded once.
+const HOLD: usize = 1 << 19;
 /// Source samples that are decoded and dropped rather than sought over.
 const SEEK_AHEAD: i64 = 262_144;
 /// Output samples made at once.
@@ -209,8 +211,7 @@ impl SoundReader {
 
     fn drop_before(&mut self, place: i64) {
         let count = (place - self.start).clamp(0, self.left.len() as i64) as usize;
-        // Moving memory for every block would cost more than it saves.
-        if count >= KEEP_BEHIND as usize {
+        if self.left.len() >= HOLD {
             self.left.drain(..count);
             self.right.drain(..count);
             self.start += count as i64;

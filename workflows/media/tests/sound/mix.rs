@@ -263,7 +263,8 @@ fn a_source_too_short_is_silent_after_its_end_and_named() {
 fn mixes_without_sense_are_refused() {
     let sources = [file("sweep.flac")];
     let good = || clip(0, SoundRole::Music, 0, 100);
-    let cases: [(&str, fn(&mut SoundMix)); 8] = [
+    type Spoil = fn(&mut SoundMix);
+    let cases: [(&str, Spoil); 8] = [
         ("sample rate", |mix| mix.sample_rate_hz = 0),
         ("length", |mix| mix.samples = -1),
         ("length", |mix| mix.samples = i64::MAX),

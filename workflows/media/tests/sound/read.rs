@@ -2,7 +2,9 @@
 
 use engine_base::{CancelToken, Code, NoProgress};
 use flow_media::MediaError;
-use flow_media::sound::{EncodeOptions, Limiter, SoundFormat, SoundReader, convert, encode_film};
+use flow_media::sound::{
+    EncodeOptions, Limiter, SoundFormat, SoundReader, convert, encode_film, waveform,
+};
 
 use crate::support::{
     Noise, RATE, alignment, both, case, file, left, read_all, read_wave, sweep, write,
@@ -311,4 +313,27 @@ fn damaged_files_never_panic_and_stay_bounded() {
             }
         }
     }
+}
+
+#[test]
+fn a_waveform_shows_where_it_is_loud() {
+    let dir = tempfile::tempdir().unwrap();
+    let samples = both(96_001, |n| match n {
+        0..24_000 => 0.0,
+        24_000..48_000 => 0.5,
+        48_000..72_000 => -0.25,
+        _ => 0.0,
+    });
+    let path = write(&dir.path().join("a.wav"), &samples);
+    let cancel = CancelToken::new();
+    let bars = waveform(&path, 8, &cancel).unwrap();
+    let seen: Vec<_> = bars.iter().map(|bar| (bar.min, bar.max)).collect();
+    assert_eq!(seen[1], (0.0, 0.0));
+    assert_eq!(seen[3], (0.5, 0.5));
+    assert_eq!(seen[5], (-0.25, -0.25));
+    assert!((bars[3].rms - 0.5).abs() < 1e-6 && bars[7].rms == 0.0);
+    let error = waveform(&path, 0, &cancel).unwrap_err();
+    assert!(matches!(error, MediaError::BadRequest(_)), "{error}");
+    let tiny = write(&dir.path().join("b.wav"), &[0.5; 6]);
+    assert_eq!(waveform(&tiny, 10, &cancel).unwrap().len(), 10);
 }
