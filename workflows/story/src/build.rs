@@ -6,6 +6,7 @@ use std::str::FromStr;
 use engine_base::Rational;
 use flow_timeline::{CardRole, Fit};
 
+use crate::check::SHOTS_MAX;
 use crate::fault::{Fault, excerpt, nearest};
 use crate::length::Length;
 use crate::lines::ScriptLines;
@@ -89,6 +90,25 @@ pub(crate) enum Form {
     Json,
 }
 
+/// Field names for a message, as the form at hand writes them.
+fn shown(known: &'static [&'static str], form: Form) -> Vec<String> {
+    if form == Form::Json {
+        return known.iter().map(|name| (*name).to_owned()).collect();
+    }
+    let listed = LISTED
+        .iter()
+        .map(|(field, ..)| *field)
+        .filter(|_| known == SHOT);
+    let plain = known
+        .iter()
+        .copied()
+        .filter(|name| !NOT_WRITTEN.contains(name));
+    plain
+        .chain(listed)
+        .map(|name| name.replace('_', " "))
+        .collect()
+}
+
 pub(crate) struct Builder {
     pub(crate) faults: Faults,
     pub(crate) lines: ScriptLines,
@@ -127,25 +147,6 @@ impl Builder {
         });
     }
 
-    /// Field names for a message, as the form at hand writes them.
-    fn shown(&self, known: &'static [&'static str]) -> Vec<String> {
-        if self.form == Form::Json {
-            return known.iter().map(|name| (*name).to_owned()).collect();
-        }
-        let listed = LISTED
-            .iter()
-            .map(|(field, ..)| *field)
-            .filter(|_| known == SHOT);
-        let plain = known
-            .iter()
-            .copied()
-            .filter(|name| !NOT_WRITTEN.contains(name));
-        plain
-            .chain(listed)
-            .map(|name| name.replace('_', " "))
-            .collect()
-    }
-
     fn table<'n>(
         &mut self,
         node: &'n Node,
@@ -171,12 +172,15 @@ impl Builder {
         };
         for entry in entries {
             let Some(index) = known.iter().position(|name| *name == entry.name) else {
-                let shown = self.shown(known);
-                self.fault(entry.at, &place, &excerpt(&entry.name), || Fault {
-                    problem: "unknown field".to_owned(),
-                    expected: format!("one of {}", shown.join(", ")),
-                    suggestion: nearest(&entry.name, shown.iter().map(String::as_str)),
-                    ..Fault::default()
+                let form = self.form;
+                self.fault(entry.at, &place, &excerpt(&entry.name), || {
+                    let shown = shown(known, form);
+                    Fault {
+                        problem: "unknown field".to_owned(),
+                        expected: format!("one of {}", shown.join(", ")),
+                        suggestion: nearest(&entry.name, shown.iter().map(String::as_str)),
+                        ..Fault::default()
+                    }
                 });
                 continue;
             };
@@ -457,6 +461,7 @@ impl Builder {
     }
 
     fn scenes(&mut self, table: &Table<'_>) -> Vec<Scene> {
+        let mut left = SHOTS_MAX;
         let (mut scenes_seen, mut shots_seen) = (HashMap::new(), HashMap::new());
         let mut scenes = Vec::new();
         for node in self.items(table, "scenes") {
@@ -464,7 +469,18 @@ impl Builder {
             let known = &["id", "heading", "place", "time", "note", "shots"];
             let table = self.table(node, place, known);
             let mut shots = Vec::new();
-            for node in self.items(&table, "shots") {
+            let nodes = self.items(&table, "shots");
+            if nodes.len() > left {
+                self.fault(table.at, &table.place, "shots", || Fault {
+                    problem: "there are too many".to_owned(),
+                    got: format!("{} shots in one scene", nodes.len()),
+                    expected: format!("at most {SHOTS_MAX} in the film"),
+                    ..Fault::default()
+                });
+            }
+            let nodes = &nodes[..nodes.len().min(left)];
+            left -= nodes.len();
+            for node in nodes {
                 let place = self.unique(&mut shots_seen, node, "shot", "id");
                 shots.push(self.shot(node, place));
             }

@@ -1,7 +1,7 @@
 //! Backslash escapes of the Markdown form.
 //!
 //! A backslash before ASCII punctuation is that character (as in Markdown); `\n`, `\t`, `\s` and
-//! `\u{a0}` stand for a new line, a tab, a space and a character by number. Any other backslash
+//! `\u[a0]` stand for a new line, a tab, a space and a character by number. Any other backslash
 //! stands for itself.
 
 use std::fmt::Write as _;
@@ -44,10 +44,10 @@ pub(crate) fn unescape(text: &str) -> String {
     out
 }
 
-/// The character of `u{..}` at the start of `text`, and the length of that.
+/// The character of `u[..]` at the start of `text`, and the length of that.
 fn by_number(text: &str) -> Option<(char, usize)> {
-    let digits = text.strip_prefix("u{")?;
-    let end = digits.bytes().take(7).position(|b| b == b'}')?;
+    let digits = text.strip_prefix("u[")?;
+    let end = digits.bytes().take(7).position(|b| b == b']')?;
     let code = u32::from_str_radix(digits.get(..end)?, 16).ok()?;
     Some((char::from_u32(code)?, end + 3))
 }
@@ -65,7 +65,7 @@ pub(crate) fn escape(text: &str, marks: &[char]) -> String {
             ' ' => out.push(' '),
             other if other.is_control() || other.is_whitespace() => {
                 // Writing to a string does not fail.
-                let _written = write!(out, "\\u{{{:x}}}", u32::from(other));
+                let _written = write!(out, "\\u[{:x}]", u32::from(other));
             }
             mark if marks.contains(&mark) => {
                 out.push('\\');
@@ -132,13 +132,13 @@ mod tests {
             "\\",
             "ends \\",
             "C:\\folder",
-            "\\u{41}",
+            "\\u[41]",
         ] {
             let written = escape(text, &[':', '{', '}']);
             assert_eq!(unescape(&written), text, "{written}");
             assert!(!written.contains('\n') && written.trim() == written);
         }
-        assert_eq!(unescape("a \\- b \\x \\u{zz} \\"), "a - b \\x \\u{zz} \\");
+        assert_eq!(unescape("a \\- b \\x \\u[zz] \\"), "a - b \\x \\u[zz] \\");
     }
 
     #[test]

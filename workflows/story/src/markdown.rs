@@ -30,7 +30,7 @@
 
 use std::collections::HashSet;
 
-use crate::check::EXTENSIONS_MAX;
+use crate::check::{EXTENSIONS_MAX, SHOTS_MAX};
 use crate::escape::{find_plain, split_attributes, unescape};
 use crate::fault::{Fault, excerpt, nearest};
 use crate::tree::{At, Faults, Node, Value};
@@ -61,6 +61,8 @@ enum Context {
     Credits,
     Scene,
     Shot,
+    /// Shots past the most there may be are counted, not read.
+    Skipped,
 }
 
 /// A block quote, understood once the whole cast is known.
@@ -86,6 +88,7 @@ pub(crate) fn read(text: &str, faults: &mut Faults) -> Node {
         quote: Vec::new(),
         quotes: Vec::new(),
         paragraphs: Vec::new(),
+        shots_seen: 0,
     };
     reader.file(text);
     reader.finish()
@@ -106,6 +109,7 @@ struct Reader<'f> {
     quotes: Vec<Quote>,
     /// Finished paragraphs of the scene or shot being read.
     paragraphs: Vec<(At, String)>,
+    shots_seen: usize,
 }
 
 /// Lines without their ends; `\n`, `\r\n` and a lone `\r` all end one.
@@ -166,6 +170,13 @@ impl Reader<'_> {
         }
         self.close();
         self.close_entity();
+        if self.shots_seen > SHOTS_MAX {
+            let (got, most) = (
+                format!("{} shots", self.shots_seen),
+                format!("at most {SHOTS_MAX}"),
+            );
+            self.refuse(At::default(), "there are too many", &got, &most);
+        }
     }
 
     fn refuse(&mut self, at: At, problem: &str, got: &str, expected: &str) {
@@ -211,6 +222,9 @@ impl Reader<'_> {
     fn line(&mut self, line: &str, trimmed: &str, at: At) {
         if trimmed.is_empty() {
             self.close();
+            return;
+        }
+        if self.context == Context::Skipped && !trimmed.starts_with('#') {
             return;
         }
         if let Some(rest) = trimmed.strip_prefix('>') {
@@ -361,7 +375,12 @@ impl Reader<'_> {
                 self.scenes.push((scene, Vec::new()));
                 self.context = Context::Scene;
             }
+            (3, "shot") if self.shots_seen >= SHOTS_MAX => {
+                self.shots_seen += 1;
+                self.context = Context::Skipped;
+            }
             (3, "shot") => {
+                self.shots_seen += 1;
                 let mut shot = Node::map(at);
                 shot.put("id", rest_at, Node::text(rest_at, unescape(rest)));
                 match self.scenes.last_mut() {
@@ -423,7 +442,7 @@ impl Reader<'_> {
                 }
             }
             Context::Shot => self.shot_field(item, at),
-            Context::Nothing => {
+            Context::Nothing | Context::Skipped => {
                 let expected = "fields only under a known heading";
                 self.refuse(at, "the field belongs to nothing", item, expected);
             }

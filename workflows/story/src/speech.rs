@@ -318,3 +318,56 @@ fn balanced(words: &[Word<'_>]) -> String {
         None => joined(words),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_become_subtitles_of_two_rows_without_losing_a_word() {
+        let text = "We had been told that the river was wide, and it was. Nobody had told us that \
+                    it would be quiet, or that the quiet would follow us over the mountains and sit \
+                    down beside us in the evenings like a relative who has nowhere else to go.";
+        let cues = split(text);
+        assert!(cues.len() >= 3);
+        for cue in &cues {
+            assert!(cue.lines().count() <= CUE_ROWS_MAX, "{cue}");
+            assert!(
+                cue.lines().all(|row| columns(row) <= CUE_COLUMNS_MAX),
+                "{cue}"
+            );
+        }
+        let again: Vec<&str> = cues.iter().flat_map(|cue| cue.split_whitespace()).collect();
+        assert_eq!(again, text.split_whitespace().collect::<Vec<_>>());
+        assert!(cues[0].ends_with("it was."), "{}", cues[0]);
+    }
+
+    #[test]
+    fn text_without_spaces_and_endless_words_are_broken() {
+        let chinese = "灯台の光が消えた夜、海は静かだった。".repeat(6);
+        let cues = split(&chinese);
+        assert_eq!(cues.concat().replace('\n', ""), chinese);
+        for text in [chinese, "x".repeat(500)] {
+            for cue in split(&text) {
+                assert!(cue.lines().count() <= CUE_ROWS_MAX, "{cue}");
+                assert!(
+                    cue.lines().all(|row| columns(row) <= CUE_COLUMNS_MAX),
+                    "{cue}"
+                );
+                assert!(
+                    cue.lines().all(|row| !row.starts_with(['、', '。'])),
+                    "{cue}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn sounds_given_for_words_are_not_shown() {
+        assert_eq!(
+            shown("I [read](/rɛd/) it. [Bass](/beɪs/)!"),
+            "I read it. Bass!"
+        );
+        assert_eq!(shown("a [b] (c) ](/d/) e](/"), "a [b] (c) ](/d/) e](/");
+    }
+}
