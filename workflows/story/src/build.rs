@@ -6,7 +6,7 @@ use std::str::FromStr;
 use engine_base::Rational;
 use flow_timeline::{CardRole, Fit};
 
-use crate::check::SHOTS_MAX;
+use crate::check::{ENTRIES_MAX, PARTS_MAX, SHOTS_MAX};
 use crate::fault::{Fault, excerpt, nearest};
 use crate::length::Length;
 use crate::lines::ScriptLines;
@@ -236,7 +236,7 @@ impl Builder {
 
     fn texts(&mut self, table: &Table<'_>, name: &str) -> Vec<String> {
         let mut texts = Vec::new();
-        for node in self.items(table, name) {
+        for node in self.capped(table, name, ENTRIES_MAX) {
             match &node.value {
                 Value::Text(text) => texts.push(text.clone()),
                 _ => self.mismatch(table, name, node, "text"),
@@ -257,6 +257,21 @@ impl Builder {
                 &[]
             }
         }
+    }
+
+    /// At most `most` items; a longer list is a fault and read no further.
+    fn capped<'n>(&mut self, table: &Table<'n>, name: &str, most: usize) -> &'n [Node] {
+        let items = self.items(table, name);
+        if items.len() <= most {
+            return items;
+        }
+        self.fault(table.at, &table.place, name, || Fault {
+            problem: "there are too many".to_owned(),
+            got: format!("{} {name}", items.len()),
+            expected: format!("at most {most}"),
+            ..Fault::default()
+        });
+        &items[..most]
     }
 
     fn read<T>(
@@ -374,7 +389,7 @@ impl Builder {
             self.missing(&table, "title", "the film's title");
         }
         let mut seen = HashMap::new();
-        let cast = self.items(&table, "cast").iter().map(|node| {
+        let cast = self.capped(&table, "cast", ENTRIES_MAX).iter().map(|node| {
             let place = self.unique(&mut seen, node, "cast", "name");
             let table = self.table(node, place, &["name", "look", "voice"]);
             CastMember {
@@ -385,17 +400,20 @@ impl Builder {
         });
         let cast = cast.collect();
         let mut seen = HashMap::new();
-        let places = self.items(&table, "places").iter().map(|node| {
-            let place = self.unique(&mut seen, node, "place", "id");
-            let table = self.table(node, place, &["id", "name", "look"]);
-            Place {
-                id: self.text(&table, "id"),
-                name: self.text(&table, "name"),
-                look: self.text(&table, "look"),
-            }
-        });
+        let places = self
+            .capped(&table, "places", ENTRIES_MAX)
+            .iter()
+            .map(|node| {
+                let place = self.unique(&mut seen, node, "place", "id");
+                let table = self.table(node, place, &["id", "name", "look"]);
+                Place {
+                    id: self.text(&table, "id"),
+                    name: self.text(&table, "name"),
+                    look: self.text(&table, "look"),
+                }
+            });
         let places = places.collect();
-        let music = self.items(&table, "music").iter().enumerate();
+        let music = self.capped(&table, "music", ENTRIES_MAX).iter().enumerate();
         let music = music.map(|(index, node)| self.music(node, index)).collect();
         let scenes = self.scenes(&table);
         let credits = table.get("credits").map(|node| self.credits(node));
@@ -464,7 +482,7 @@ impl Builder {
         let mut left = SHOTS_MAX;
         let (mut scenes_seen, mut shots_seen) = (HashMap::new(), HashMap::new());
         let mut scenes = Vec::new();
-        for node in self.items(table, "scenes") {
+        for node in self.capped(table, "scenes", SHOTS_MAX) {
             let place = self.unique(&mut scenes_seen, node, "scene", "id");
             let known = &["id", "heading", "place", "time", "note", "shots"];
             let table = self.table(node, place, known);
@@ -545,7 +563,7 @@ impl Builder {
         read: fn(&mut Self, &Node, String) -> T,
     ) -> Vec<T> {
         let mut parts = Vec::new();
-        for (index, node) in self.items(shot, list).iter().enumerate() {
+        for (index, node) in self.capped(shot, list, PARTS_MAX).iter().enumerate() {
             let field = format!("{what} {}", index + 1);
             self.lines.put(&shot.place, &field, node.at);
             parts.push(read(self, node, format!("{} {field}", shot.place)));

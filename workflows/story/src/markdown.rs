@@ -51,6 +51,9 @@ const SECTIONS: [&str; 4] = ["Cast", "Places", "Music", "Credits"];
 /// Longest start of a line that is looked at for a speaker.
 const SPEAKER_BYTES_MAX: usize = 2000;
 
+/// Most lines of one shot that are read; far more than may be in it.
+const SHOT_LINES_MAX: usize = 10_000;
+
 /// Where the lines being read belong.
 #[derive(Clone, Copy, PartialEq)]
 enum Context {
@@ -89,6 +92,7 @@ pub(crate) fn read(text: &str, faults: &mut Faults) -> Node {
         quotes: Vec::new(),
         paragraphs: Vec::new(),
         shots_seen: 0,
+        shot_lines: 0,
     };
     reader.file(text);
     reader.finish()
@@ -110,6 +114,8 @@ struct Reader<'f> {
     /// Finished paragraphs of the scene or shot being read.
     paragraphs: Vec<(At, String)>,
     shots_seen: usize,
+    /// Lines read of the shot being read.
+    shot_lines: usize,
 }
 
 /// Lines without their ends; `\n`, `\r\n` and a lone `\r` all end one.
@@ -224,7 +230,18 @@ impl Reader<'_> {
             self.close();
             return;
         }
-        if self.context == Context::Skipped && !trimmed.starts_with('#') {
+        let heading = trimmed.starts_with('#');
+        if self.context == Context::Skipped && !heading {
+            return;
+        }
+        self.shot_lines += 1;
+        if self.context == Context::Shot && self.shot_lines > SHOT_LINES_MAX && !heading {
+            self.close();
+            self.close_entity();
+            let got = format!("more than {SHOT_LINES_MAX} lines");
+            let expected = "fewer; the rest of the shot has not been read";
+            self.refuse(at, "the shot is too long", &got, expected);
+            self.context = Context::Skipped;
             return;
         }
         if let Some(rest) = trimmed.strip_prefix('>') {
@@ -240,7 +257,7 @@ impl Reader<'_> {
             return;
         }
         let bullet = trimmed.strip_prefix("- ").or(trimmed.strip_prefix("* "));
-        if trimmed.starts_with('#') {
+        if heading {
             self.close();
             self.heading(trimmed, at);
         } else if trimmed.starts_with("<!--") {
@@ -342,6 +359,7 @@ impl Reader<'_> {
 
     fn heading(&mut self, text: &str, at: At) {
         self.close_entity();
+        self.shot_lines = 0;
         let level = text.bytes().take_while(|b| *b == b'#').count();
         let words = text[level..].trim();
         let mut words_at = at;

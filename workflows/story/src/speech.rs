@@ -186,7 +186,9 @@ pub(crate) fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(middle) = rest.find("](/") {
-        let open = rest[..middle].rfind('[');
+        let open = rest[..middle]
+            .rfind('[')
+            .filter(|open| !rest[*open..middle].contains(']'));
         let close = rest[middle + 3..].find("/)");
         match (open, close) {
             (Some(open), Some(close)) => {

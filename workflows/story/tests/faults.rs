@@ -176,6 +176,7 @@ fn large_files_are_quick() {
     };
     let fill = |piece: &str| piece.repeat(3_900_000 / piece.len());
     let one_shot = |piece: &str| markdown(&format!("### Shot x\n- length: 5 s\n{}", fill(piece)));
+    let mut slow = Vec::new();
     for (what, text, refused) in [
         ("ten thousand shots", shots(10_000), None),
         (
@@ -194,7 +195,11 @@ fn large_files_are_quick() {
             one_shot("- a: b\n"),
             Some("unknown field"),
         ),
-        ("titles", one_shot("- title: b\n"), Some("at most 200")),
+        (
+            "titles",
+            one_shot("- title: b\n"),
+            Some("more than 10000 lines"),
+        ),
         (
             "titles after unknown fields",
             one_shot("- a: b\n- title: c\n"),
@@ -239,7 +244,7 @@ fn large_files_are_quick() {
             ),
             Some(""),
         ),
-        ("open brackets", fill("["), Some("levels")),
+        ("json open brackets", fill("["), Some("levels")),
     ] {
         let start = Instant::now();
         let read = parse(
@@ -264,6 +269,9 @@ fn large_files_are_quick() {
             }
         }
         println!("{what}: {took:?}");
-        assert!(took < Duration::from_secs(1), "{what} took {took:?}");
+        if took > Duration::from_secs(1) {
+            slow.push((what, took));
+        }
     }
+    assert!(slow.is_empty(), "took longer than a second: {slow:?}");
 }
