@@ -7,7 +7,7 @@ const DEPTH_MAX: usize = 16;
 const VALUES_MAX: usize = 400_000;
 
 /// Read one JSON value and nothing after it.
-pub(crate) fn read(text: &str) -> Result<Node, Fault> {
+pub(crate) fn read(text: &str) -> Result<Node, Box<Fault>> {
     let mut reader = Reader {
         text,
         offset: 0,
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    fn refused(&mut self, expected: &str) -> Fault {
+    fn refused(&mut self, expected: &str) -> Box<Fault> {
         let at = self.here();
         let rest = &self.text[self.offset..];
         let got = rest.lines().next().unwrap_or("").trim_end();
@@ -55,14 +55,14 @@ impl<'a> Reader<'a> {
         } else {
             got
         };
-        Fault {
+        Box::new(Fault {
             line: Some(at.line),
             column: Some(at.column),
             problem: "cannot read the JSON".to_owned(),
             got: excerpt(got),
             expected: expected.to_owned(),
             ..Fault::default()
-        }
+        })
     }
 
     fn peek(&self) -> Option<u8> {
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         here
     }
 
-    fn value(&mut self, depth: usize) -> Result<Node, Fault> {
+    fn value(&mut self, depth: usize) -> Result<Node, Box<Fault>> {
         self.skip_space();
         self.values += 1;
         if depth > DEPTH_MAX {
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         Ok(Node { at, value })
     }
 
-    fn word(&mut self) -> Result<Value, Fault> {
+    fn word(&mut self) -> Result<Value, Box<Fault>> {
         for (word, value) in [
             ("null", Value::Null),
             ("true", Value::Bool),
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         Err(self.refused("a value: text in double quotes, a number, '{' or '['"))
     }
 
-    fn number(&mut self) -> Result<Value, Fault> {
+    fn number(&mut self) -> Result<Value, Box<Fault>> {
         let rest = &self.text[self.offset..];
         let length = rest
             .bytes()
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn map(&mut self, depth: usize) -> Result<Value, Fault> {
+    fn map(&mut self, depth: usize) -> Result<Value, Box<Fault>> {
         self.offset += 1;
         let mut entries = Vec::new();
         if self.takes(b'}') {
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn list(&mut self, depth: usize) -> Result<Value, Fault> {
+    fn list(&mut self, depth: usize) -> Result<Value, Box<Fault>> {
         self.offset += 1;
         let mut items = Vec::new();
         if self.takes(b']') {
@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn string(&mut self) -> Result<String, Fault> {
+    fn string(&mut self) -> Result<String, Box<Fault>> {
         self.offset += 1;
         let mut out = String::new();
         loop {
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn escape(&mut self) -> Result<char, Fault> {
+    fn escape(&mut self) -> Result<char, Box<Fault>> {
         let letter = self.text.as_bytes().get(self.offset + 1).copied();
         let plain = match letter {
             Some(b'n') => '\n',
@@ -223,7 +223,7 @@ impl<'a> Reader<'a> {
         Ok(plain)
     }
 
-    fn unicode_escape(&mut self) -> Result<char, Fault> {
+    fn unicode_escape(&mut self) -> Result<char, Box<Fault>> {
         let unit = |at: usize| {
             let digits = self.text.get(at..at + 6)?.strip_prefix("\\u")?;
             let hex = digits.bytes().all(|b| b.is_ascii_hexdigit());

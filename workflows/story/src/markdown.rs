@@ -30,9 +30,10 @@
 
 use std::collections::HashSet;
 
-use crate::check::{EXTENSIONS_MAX, SHOTS_MAX};
+use crate::check::SHOTS_MAX;
 use crate::escape::{find_plain, split_attributes, unescape};
 use crate::fault::{Fault, excerpt, nearest};
+use crate::speaker::speaker;
 use crate::tree::{At, Faults, Node, Value};
 
 /// Fields of a shot that add to a list: the field, the list, the name of the text in it and the
@@ -47,9 +48,6 @@ pub(crate) const LISTED: [(&str, &str, &str, &str); 7] = [
     ("effect", "sounds", "file", "effect"),
 ];
 const SECTIONS: [&str; 4] = ["Cast", "Places", "Music", "Credits"];
-
-/// Longest start of a line that is looked at for a speaker.
-const SPEAKER_BYTES_MAX: usize = 2000;
 
 /// Most lines of one shot that are read; far more than may be in it.
 const SHOT_LINES_MAX: usize = 10_000;
@@ -620,62 +618,6 @@ fn cast_name(node: &Node) -> Option<String> {
     };
     match &entries.first()?.node.value {
         Value::Text(name) => Some(name.clone()),
-        _ => None,
-    }
-}
-
-/// The speaker before the colon of a line.
-pub(crate) struct Spoken {
-    pub(crate) name: String,
-    pub(crate) extensions: Vec<String>,
-    /// Byte offset of what is said.
-    text: usize,
-}
-
-/// Who speaks, if the line begins with a speaker: a name after `@`, a name of the cast, or a name
-/// in capitals, then marks in brackets, then a colon.
-pub(crate) fn speaker(words: &str, names: &HashSet<String>) -> Option<Spoken> {
-    let colon = find_plain(words, ':').filter(|colon| *colon <= SPEAKER_BYTES_MAX)?;
-    let mut left = words[..colon].trim_end();
-    let mut extensions = Vec::new();
-    while extensions.len() < EXTENSIONS_MAX
-        && let Some(open) = last_bracket(left)
-    {
-        extensions.push(unescape(left[open + 1..left.len() - 1].trim()));
-        left = left[..open].trim_end();
-    }
-    extensions.reverse();
-    let (forced, name) = match left.strip_prefix('@') {
-        Some(name) => (true, unescape(name.trim_start())),
-        None => (false, unescape(left)),
-    };
-    let capitals = name.chars().any(char::is_uppercase) && !name.chars().any(char::is_lowercase);
-    let known = forced || capitals || names.contains(&name);
-    let short = name.chars().take(65).count() <= 64;
-    (known && short && !name.is_empty()).then_some(Spoken {
-        name,
-        extensions,
-        text: colon + 1,
-    })
-}
-
-/// Where the bracket opens with which `text` ends, when it ends with one.
-fn last_bracket(text: &str) -> Option<usize> {
-    let mut open = None;
-    let mut close = None;
-    let mut escaped = false;
-    for (at, character) in text.char_indices() {
-        if !escaped {
-            match character {
-                '(' => (open, close) = (Some(at), None),
-                ')' => close = Some(at),
-                _ => {}
-            }
-        }
-        escaped = !escaped && character == '\\';
-    }
-    match (open, close) {
-        (Some(open), Some(close)) if close + 1 == text.len() && open < close => Some(open),
         _ => None,
     }
 }

@@ -1,8 +1,8 @@
 //! From the bytes of a file to a script, or to everything that is wrong with it.
 
-use crate::build::{Builder, Form};
 use crate::check;
 use crate::fault::Fault;
+use crate::fields::{Builder, Form};
 use crate::lines::ScriptLines;
 use crate::script::Script;
 use crate::{json, markdown};
@@ -33,7 +33,7 @@ pub fn parse(bytes: &[u8], file_name: &str) -> Result<Parsed, Vec<Fault>> {
             ..Fault::default()
         }));
     }
-    let text = decode(bytes).map_err(one)?;
+    let text = decode(bytes).map_err(|fault| one(*fault))?;
     let ending = file_name.rsplit_once('.').map_or("", |(_, ending)| ending);
     match ending.to_ascii_lowercase().as_str() {
         "json" => parse_json(text),
@@ -58,7 +58,7 @@ pub fn parse_markdown(text: &str) -> Result<Parsed, Vec<Fault>> {
 /// # Errors
 /// As [`parse`]; text that is not JSON gives the one fault that ended the reading.
 pub fn parse_json(text: &str) -> Result<Parsed, Vec<Fault>> {
-    let node = json::read(text).map_err(one)?;
+    let node = json::read(text).map_err(|fault| one(*fault))?;
     finish(Builder::new(Form::Json), &node)
 }
 
@@ -80,22 +80,22 @@ fn one(fault: Fault) -> Vec<Fault> {
 }
 
 /// UTF-8 text without a byte order mark.
-fn decode(bytes: &[u8]) -> Result<&str, Fault> {
+fn decode(bytes: &[u8]) -> Result<&str, Box<Fault>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-        return Err(Fault {
+        return Err(Box::new(Fault {
             problem: "cannot read the script".to_owned(),
             got: "UTF-16".to_owned(),
             expected: "UTF-8 text; save it as UTF-8".to_owned(),
             ..Fault::default()
-        });
+        }));
     }
     std::str::from_utf8(bytes).map_err(|error| {
         let good = &bytes[..error.valid_up_to()];
         let before = String::from_utf8_lossy(good);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-        Fault {
+        Box::new(Fault {
             line: u32::try_from(line).ok(),
             column: u32::try_from(column).ok(),
             problem: "cannot read the script".to_owned(),
@@ -105,6 +105,6 @@ fn decode(bytes: &[u8]) -> Result<&str, Fault> {
             ),
             expected: "UTF-8 text; save it as UTF-8".to_owned(),
             ..Fault::default()
-        }
+        })
     })
 }

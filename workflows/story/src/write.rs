@@ -8,9 +8,9 @@ use flow_timeline::{CardRole, Fit};
 use crate::continuity::Continuity;
 use crate::escape::escape;
 use crate::length::decimal;
-use crate::markdown::speaker;
 use crate::moves::Move;
 use crate::script::{Line, Scene, Script, Shot, ShotSoundKind};
+use crate::speaker::speaker;
 use crate::transition::Transition;
 
 /// The script as indented JSON.

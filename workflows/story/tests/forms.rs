@@ -1,5 +1,7 @@
 //! Both written forms give back exactly what was written.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 #[allow(dead_code, unreachable_pub, reason = "shared by several test crates")]
 mod common;
 

@@ -1,5 +1,7 @@
 //! Plans join exactly, and an edit changes only what it has to.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 #[allow(dead_code, unreachable_pub, reason = "shared by several test crates")]
 mod common;
 
