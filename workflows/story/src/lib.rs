@@ -4,23 +4,48 @@
 //! what is wrong with it. Everything here is pure: it must not read files, know codecs, graphs,
 //! the store or a clock.
 //!
-//! Entry points: [`Script`] and its parts.
+//! Entry points: [`parse`] reads a script in either form and reports all its faults at once;
+//! [`to_markdown`] and [`to_json`] write it; [`lint`] says what could be
+//! better; [`plan_film`] resolves it to frames and samples.
 
+mod build;
+mod check;
 mod continuity;
+mod escape;
 mod fault;
+mod fields;
+mod json;
+mod layout;
 mod length;
+mod lines;
+mod lint;
+mod markdown;
+mod mix;
 mod moves;
+mod parse;
+mod plan;
 mod script;
+mod speaker;
+mod speech;
 mod transition;
+mod tree;
 mod value;
+mod write;
 
+pub use check::{ENTRIES_MAX, PARTS_MAX, SHOTS_MAX};
 pub use continuity::Continuity;
 pub use fault::{FAULTS_MAX, Fault};
 pub use length::{LENGTH_SECS_MAX, Length};
+pub use lines::ScriptLines;
+pub use lint::{Warning, lint};
 pub use moves::{Framing, Move, MoveKind, Point};
+pub use parse::{FILE_BYTES_MAX, Parsed, parse, parse_json, parse_markdown};
+pub use plan::{Assets, CREDITS_ROWS_MAX, plan_film};
 pub use script::{
     CastMember, Colour, Credits, FilmSettings, FrameSize, Line, MusicCue, Place, SCRIPT_VERSION,
     Scene, Script, Shot, ShotSound, ShotSoundKind, Title, VideoUse,
 };
+pub use speech::{CUE_COLUMNS_MAX, CUE_ROWS_MAX};
 pub use transition::Transition;
 pub use value::ValueError;
+pub use write::{to_json, to_markdown};

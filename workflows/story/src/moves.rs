@@ -335,7 +335,7 @@ impl<'a> Words<'a> {
         Err(self.refused("'->' between start and end, as in push 1 -> 1.15"))
     }
 
-    fn from_to(
+    fn start_and_end(
         &mut self,
         read: fn(&mut Self) -> Result<f64, ValueError>,
     ) -> Result<(f64, f64), ValueError> {
@@ -349,7 +349,7 @@ impl<'a> Words<'a> {
             "still" if self.takes("at") => MoveKind::Still(self.framing()?),
             "still" => MoveKind::Still(WHOLE),
             "push" => {
-                let (from, to) = self.from_to(Self::zoom)?;
+                let (from, to) = self.start_and_end(Self::zoom)?;
                 if to <= from {
                     return Err(self.refused("a push to a larger zoom; going back is a pull"));
                 }
@@ -357,7 +357,7 @@ impl<'a> Words<'a> {
                 MoveKind::Push { from, to, at }
             }
             "pull" => {
-                let (from, to) = self.from_to(Self::zoom)?;
+                let (from, to) = self.start_and_end(Self::zoom)?;
                 if to >= from {
                     return Err(self.refused("a pull to a smaller zoom; coming nearer is a push"));
                 }
@@ -365,7 +365,7 @@ impl<'a> Words<'a> {
                 MoveKind::Pull { from, to, at }
             }
             "pan" => {
-                let (from_percent, to_percent) = self.from_to(Self::percent)?;
+                let (from_percent, to_percent) = self.start_and_end(Self::percent)?;
                 MoveKind::Pan {
                     from_percent,
                     to_percent,
@@ -378,7 +378,7 @@ impl<'a> Words<'a> {
                 }
             }
             "tilt" => {
-                let (from_percent, to_percent) = self.from_to(Self::percent)?;
+                let (from_percent, to_percent) = self.start_and_end(Self::percent)?;
                 MoveKind::Tilt {
                     from_percent,
                     to_percent,
@@ -391,7 +391,7 @@ impl<'a> Words<'a> {
                 }
             }
             "roll" => {
-                let (from, to) = self.from_to(Self::degrees)?;
+                let (from, to) = self.start_and_end(Self::degrees)?;
                 MoveKind::Roll {
                     from,
                     to,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use engine_base::Rational;
-use flow_timeline::{CardRole, Fit};
+use flow_timeline::{CardRole, FilmFormat, Fit};
 use serde::Serialize;
 
 use crate::continuity::Continuity;
@@ -357,6 +357,17 @@ impl FromStr for Colour {
 }
 
 impl Script {
+    /// The format its settings ask for; what they leave open is taken from `otherwise`.
+    pub fn format(&self, otherwise: FilmFormat) -> FilmFormat {
+        let size = self.film.size;
+        FilmFormat {
+            width_px: size.map_or(otherwise.width_px, |size| size.width_px),
+            height_px: size.map_or(otherwise.height_px, |size| size.height_px),
+            fps: self.film.fps.unwrap_or(otherwise.fps),
+            sample_rate_hz: self.film.sample_rate_hz.unwrap_or(otherwise.sample_rate_hz),
+        }
+    }
+
     /// All shots in film order.
     pub fn shots(&self) -> impl Iterator<Item = &Shot> {
         self.scenes.iter().flat_map(|scene| &scene.shots)

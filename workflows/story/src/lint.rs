@@ -1,0 +1,392 @@
+//! What could be better in a script that can be made: said, never refused.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use flow_timeline::{CardRole, FilmFormat};
+use serde::Serialize;
+
+use crate::check::place;
+use crate::fault::nearest;
+use crate::layout::{Laid, lay};
+use crate::lines::ScriptLines;
+use crate::moves::MoveKind;
+use crate::plan::Assets;
+use crate::script::{Script, Shot};
+use crate::speech::{columns, cues, place_lines, shown};
+use crate::tree::Faults;
+
+/// Fastest speech that is still followed, in words a second (180 a minute).
+const WORDS_PER_SEC: f64 = 3.0;
+/// Fastest subtitles that are still read, in columns a second.
+const CUE_COLUMNS_PER_SEC: f64 = 20.0;
+/// Fastest titles that are still read, in columns a second, after a second to notice them.
+const TITLE_COLUMNS_PER_SEC: f64 = 15.0;
+
+/// Something that could be better, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// Line of the file, from 1; absent when the script did not come from a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Which thing, such as `shot boats`; empty for the film.
+    pub place: String,
+    /// What it is about: one stable word or two, such as `speech-rate`.
+    pub rule: &'static str,
+    /// What is the matter, with figures.
+    pub problem: String,
+    /// What would mend it.
+    pub fix: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if !self.place.is_empty() {
+            write!(f, "{}: ", self.place)?;
+        }
+        write!(f, "{} ({}); {}", self.problem, self.rule, self.fix)
+    }
+}
+
+/// Look a script over as a film of `format`. The same script and assets give the same warnings,
+/// in script order. `lines` may be empty.
+pub fn lint(
+    script: &Script,
+    lines: &ScriptLines,
+    format: &FilmFormat,
+    assets: &Assets,
+) -> Vec<Warning> {
+    let mut linter = Linter {
+        lines,
+        format,
+        assets,
+        warnings: Vec::new(),
+    };
+    let mut faults = Faults::default();
+    let laid = lay(script, format, &mut faults);
+    linter.film(script, &laid);
+    linter.cast(script);
+    linter.files(script);
+    for each in &laid {
+        if let Some(shot) = each.shot {
+            linter.shot(shot, each);
+        }
+    }
+    if faults.is_empty() {
+        linter.subtitles(&laid);
+    }
+    linter.warnings
+}
+
+struct Linter<'l> {
+    lines: &'l ScriptLines,
+    format: &'l FilmFormat,
+    assets: &'l Assets,
+    warnings: Vec<Warning>,
+}
+
+impl Linter<'_> {
+    fn warn(
+        &mut self,
+        place: &str,
+        field: &str,
+        rule: &'static str,
+        problem: String,
+        fix: impl Into<String>,
+    ) {
+        self.warnings.push(Warning {
+            line: self.lines.line_of(place, field),
+            place: place.to_owned(),
+            rule,
+            problem,
+            fix: fix.into(),
+        });
+    }
+
+    fn secs(&self, frames: i64) -> f64 {
+        frames as f64 / self.format.fps.as_f64()
+    }
+
+    fn film(&mut self, script: &Script, laid: &[Laid<'_>]) {
+        let got = laid.last().map_or(0, Laid::end);
+        if let Some(length) = script.film.length {
+            let asked = length.frames(self.format.fps);
+            if got != asked {
+                let (got_secs, asked_secs) = (self.secs(got), self.secs(asked));
+                let problem = format!(
+                    "the film is {got} frames ({got_secs:.2} s), {asked} ({asked_secs:.2} s) were \
+                     asked for"
+                );
+                let way = if got > asked { "shorten" } else { "lengthen" };
+                let fix = format!("{way} shots by {} frames together", got.abs_diff(asked));
+                self.warn("", "length", "film-length", problem, fix);
+            }
+        }
+        if script.credits.is_none() && script.title.trim().is_empty() {
+            self.warn(
+                "",
+                "title",
+                "no-title",
+                "the film has no title".to_owned(),
+                "give it one",
+            );
+        }
+        let titled = script.shots().flat_map(|shot| &shot.titles);
+        if !titled
+            .into_iter()
+            .any(|title| title.role == CardRole::Title)
+        {
+            let problem = "no shot shows a title".to_owned();
+            self.warn(
+                "",
+                "title",
+                "no-title",
+                problem,
+                "add '- title: ...' to a shot",
+            );
+        }
+    }
+
+    fn cast(&mut self, script: &Script) {
+        let cast: HashSet<&str> = script
+            .cast
+            .iter()
+            .map(|member| member.name.as_str())
+            .collect();
+        let mut speaking = HashSet::new();
+        let mut unknown = HashSet::new();
+        for (shot, line) in script.lines() {
+            let name = line.speaker.as_str();
+            if name.is_empty() {
+                continue;
+            }
+            speaking.insert(name);
+            if !cast.contains(name) && unknown.insert(name) {
+                let number = shot
+                    .lines
+                    .iter()
+                    .position(|said| said.speaker == name)
+                    .unwrap_or(0);
+                let near = nearest(name, script.cast.iter().map(|member| member.name.as_str()));
+                let fix = near.map_or_else(
+                    || format!("add {name} to the cast"),
+                    |near| format!("write {near}, or add {name} to the cast"),
+                );
+                let problem = format!("{name:?} speaks but is not in the cast");
+                let field = format!("line {}", number + 1);
+                self.warn(
+                    &place("shot", &shot.id),
+                    &field,
+                    "unknown-speaker",
+                    problem,
+                    fix,
+                );
+            }
+        }
+        let acted: Vec<String> = script
+            .shots()
+            .map(|shot| shot.action.to_lowercase())
+            .collect();
+        for member in script
+            .cast
+            .iter()
+            .filter(|member| !speaking.contains(member.name.as_str()))
+        {
+            let name = member.name.to_lowercase();
+            if !acted.iter().any(|action| action.contains(&name)) {
+                let problem = format!("{:?} is in the cast but in no shot", member.name);
+                let fix = "give them a line or an action, or take them out";
+                self.warn(
+                    &place("cast", &member.name),
+                    "name",
+                    "unused-cast",
+                    problem,
+                    fix,
+                );
+            }
+        }
+        let used: HashSet<&str> = script
+            .scenes
+            .iter()
+            .map(|scene| scene.place.as_str())
+            .collect();
+        for each in script
+            .places
+            .iter()
+            .filter(|each| !used.contains(each.id.as_str()))
+        {
+            let problem = format!("no scene is at {:?}", each.id);
+            let fix = "give it a scene, or take it out";
+            self.warn(
+                &place("place", &each.id),
+                "id",
+                "unused-place",
+                problem,
+                fix,
+            );
+        }
+    }
+
+    fn files(&mut self, script: &Script) {
+        let Some(names) = &self.assets.names else {
+            return;
+        };
+        let mut missing: Vec<(String, String, &str)> = Vec::new();
+        for shot in script.shots() {
+            let place = || place("shot", &shot.id);
+            let video = shot.video.as_ref().map_or("", |video| &video.file);
+            for (field, name) in [("picture", shot.picture.as_str()), ("video", video)] {
+                missing.push((place(), field.to_owned(), name));
+            }
+            for (index, sound) in shot.sounds.iter().enumerate() {
+                missing.push((place(), format!("sound {}", index + 1), &sound.file));
+            }
+            for (index, line) in shot.lines.iter().enumerate() {
+                missing.push((place(), format!("line {}", index + 1), &line.voice));
+            }
+        }
+        for (index, cue) in script.music.iter().enumerate() {
+            missing.push((format!("music {}", index + 1), "file".to_owned(), &cue.file));
+        }
+        missing.retain(|(_, _, name)| !name.is_empty() && !names.contains(*name));
+        for (place, field, name) in missing {
+            let near = nearest(name, names.iter().map(String::as_str));
+            let fix = near.map_or_else(
+                || "put the file there, or name another".to_owned(),
+                |near| format!("did you mean {near:?}?"),
+            );
+            let problem = format!("there is no file {name:?}");
+            self.warn(&place, &field, "missing-file", problem, fix);
+        }
+    }
+
+    fn shot(&mut self, shot: &Shot, laid: &Laid<'_>) {
+        let place = place("shot", &shot.id);
+        let secs = self.secs(laid.frames);
+        let shows = !shot.picture.is_empty() || shot.video.is_some() || shot.colour.is_some();
+        if !shows && !self.assets.pictures_of_shots.contains_key(&shot.id) {
+            let problem = "the shot shows nothing".to_owned();
+            self.warn(
+                &place,
+                "",
+                "missing-picture",
+                problem,
+                "name a picture, video or colour",
+            );
+        }
+        if secs < 0.5 {
+            let problem = format!("the shot is seen for {secs:.2} s");
+            self.warn(
+                &place,
+                "length",
+                "short-shot",
+                problem,
+                "make it at least 0.5 s",
+            );
+        }
+        self.speech(shot, laid, &place, secs);
+        for (index, title) in shot.titles.iter().enumerate() {
+            let field = format!("title {}", index + 1);
+            let start = title.start.map_or(0, |start| start.frames(self.format.fps));
+            let left = laid.frames - start;
+            let wanted = title
+                .length
+                .map_or(left, |length| length.frames(self.format.fps));
+            if wanted > left {
+                let problem = format!(
+                    "the title would stay {} frames past the shot",
+                    wanted - left
+                );
+                let fix = format!("start it earlier or keep it for {left} frames");
+                self.warn(&place, &field, "title-past-shot", problem, fix);
+            }
+            let seen = self.secs(wanted.min(left).max(0));
+            let needed = 1.0 + columns(&title.text) as f64 / TITLE_COLUMNS_PER_SEC;
+            if seen < needed {
+                let problem = format!("the title is seen for {seen:.2} s");
+                let fix = format!("show it for {needed:.1} s or shorten it");
+                self.warn(&place, &field, "title-too-short", problem, fix);
+            }
+        }
+        if let MoveKind::Roll { from, to, zoom, .. } = shot.camera.kind {
+            // A frame turned by an angle needs a larger picture to stay filled.
+            let angle = from.abs().max(to.abs()).min(90.0).to_radians();
+            let aspect = f64::from(self.format.width_px) / f64::from(self.format.height_px);
+            let needed = angle.cos() + aspect.max(1.0 / aspect) * angle.sin();
+            if zoom + 1e-9 < needed {
+                let problem = format!("the roll shows black corners at zoom {zoom}");
+                let fix = format!("zoom to {:.2} or more", (needed * 100.0).ceil() / 100.0);
+                self.warn(&place, "move", "roll-corners", problem, fix);
+            }
+        }
+    }
+
+    fn speech(&mut self, shot: &Shot, laid: &Laid<'_>, place: &str, secs: f64) {
+        let words: usize = shot
+            .lines
+            .iter()
+            .map(|line| words(&shown(&line.text)))
+            .sum();
+        let needed = words as f64 / WORDS_PER_SEC;
+        if needed > secs {
+            let problem = format!("{words} words in {secs:.2} s are too many to be said");
+            let most = (secs * WORDS_PER_SEC).floor();
+            let fix = format!("lengthen the shot to {needed:.1} s or cut to {most} words");
+            self.warn(place, "line 1", "speech-rate", problem, fix);
+        }
+        for said in place_lines(0, laid, self.format, self.assets) {
+            let over = said.first_frame + said.frames - laid.end();
+            let voiced = self.assets.sound_secs.contains_key(&said.line.voice);
+            let field = format!("line {}", said.number);
+            if voiced && over > 0 {
+                let problem = format!("the voice goes on {:.2} s past the shot", self.secs(over));
+                let fix = "lengthen the shot, or keep it if it should carry over";
+                self.warn(place, &field, "voice-past-shot", problem, fix);
+            }
+            if said.first_frame >= laid.end() {
+                let problem = "the line begins after the shot's end".to_owned();
+                self.warn(place, &field, "line-past-shot", problem, "start it earlier");
+            }
+        }
+    }
+
+    fn subtitles(&mut self, laid: &[Laid<'_>]) {
+        let mut said = Vec::new();
+        for (index, each) in laid.iter().enumerate() {
+            said.extend(place_lines(index, each, self.format, self.assets));
+        }
+        let film_frames = laid.last().map_or(0, Laid::end);
+        for cue in cues(&said, self.format, film_frames).unwrap_or_default() {
+            let secs = self.secs(cue.frames);
+            let rate = columns(&cue.text) as f64 / secs;
+            if rate <= CUE_COLUMNS_PER_SEC {
+                continue;
+            }
+            let line = said
+                .iter()
+                .rev()
+                .find(|line| line.first_frame <= cue.first_frame);
+            let Some(line) = line else { continue };
+            let text = cue.text.replace('\n', " ");
+            let problem = format!("the subtitle {text:?} runs at {rate:.0} characters a second");
+            let wanted = columns(&cue.text) as f64 / CUE_COLUMNS_PER_SEC;
+            let fix = format!("give it {wanted:.1} s or fewer words");
+            let place = place("shot", laid[line.shot].id);
+            let field = format!("line {}", line.number);
+            self.warn(&place, &field, "subtitle-too-fast", problem, fix);
+        }
+    }
+}
+
+/// Words of a text; where words are not parted by spaces, two wide characters count as one.
+fn words(text: &str) -> usize {
+    text.split_whitespace()
+        .map(|word| {
+            let wide = columns(word).saturating_sub(word.chars().count());
+            (wide / 2).max(1)
+        })
+        .sum()
+}
