@@ -1,2 +1,142 @@
-//! Project tasks.
-fn main() {}
+//! Project tasks: set up a machine, make the sample film, run every test, check the rules of the
+//! tree, run benches. Started as `cargo xtask NAME`.
+//!
+//! Must not know any crate of the product and needs no system library of its own: `setup` is what
+//! installs those. Everything else is done by running `cargo`, `git` and the built binaries.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool: its output is what it is for"
+)]
+
+mod bench;
+mod check;
+mod film;
+mod setup;
+mod steps;
+mod suite;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Parser, Subcommand};
+
+/// Tasks of the longtake project.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Find missing system packages, print the one line that installs them; run it when root.
+    #[command(
+        after_help = "Examples:\n  cargo xtask setup         install what is missing\n  \
+                            cargo xtask setup --dry   only say what is missing (exit 1 if any)"
+    )]
+    Setup {
+        /// Install nothing; only say what is missing.
+        #[arg(long)]
+        dry: bool,
+    },
+    /// Build the studio and make a film; without arguments the sample film, into films/.
+    #[command(after_help = "Examples:\n  cargo xtask film\n  cargo xtask film \
+                            --script my.md --stills pictures --out films/my.mp4\n\nEverything \
+                            after `film` goes to `longtake film`.")]
+    Film {
+        /// Arguments of `longtake film`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Run everything a change has to pass: setup, format, check, clippy, tests, docs, fuzz smoke.
+    #[command(
+        after_help = "Examples:\n  cargo xtask test           all of it\n  cargo xtask test \
+                            --quick   without docs and fuzzing\n\nThe last line is `N passed, N \
+                            failed`; a failed step counts as one."
+    )]
+    Test {
+        /// Leave out documentation and fuzzing.
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Check the rules of the tree: layers, places of outside crates, sizes, words, receipts.
+    #[command(after_help = "Example:\n  cargo xtask check   prints every violation at once")]
+    Check,
+    /// Run benches in release and keep their receipts.
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench                 list the benches\n  cargo \
+                            xtask bench all            run every one\n  cargo xtask bench NAME \
+                            --keep     keep the receipt in tests/receipts/, for a table\n\nWithout \
+                            --keep receipts go to tests/receipts/local/, which git ignores."
+    )]
+    Bench {
+        /// Bench to run, or `all`; without it the benches are listed.
+        what: Vec<String>,
+        /// Keep the receipts where tables may refer to them.
+        #[arg(long)]
+        keep: bool,
+    },
+}
+
+/// The repository's root. Taken from where this file was built, so a task may be started anywhere.
+fn root() -> Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = here.ancestors().nth(2).unwrap_or(here);
+    root.canonicalize()
+        .with_context(|| format!("cannot find the repository: {}", root.display()))
+}
+
+fn main() -> ExitCode {
+    let outcome = root().and_then(|root| match Arguments::parse().task {
+        Task::Setup { dry } => setup::run(if dry {
+            setup::Mode::Dry
+        } else {
+            setup::Mode::Install
+        }),
+        Task::Film { args } => film::run(&root, &args),
+        Task::Test { quick } => suite::run(&root, quick),
+        Task::Check => check::run(&root),
+        Task::Bench { what, keep } => bench::run(&root, &what, keep),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory as _;
+        Arguments::command().debug_assert();
+        for name in ["setup", "film", "test", "check", "bench"] {
+            let mut command = Arguments::command();
+            let task = command.find_subcommand_mut(name).unwrap();
+            let help = task.render_long_help().to_string();
+            assert!(help.contains("Example"), "{name} shows no example:\n{help}");
+        }
+    }
+
+    #[test]
+    fn film_arguments_pass_through_whole() {
+        let parsed = Arguments::parse_from(["x", "film", "--script", "a.md", "--json"]);
+        let Task::Film { args } = parsed.task else {
+            panic!("not film: {parsed:?}")
+        };
+        assert_eq!(args, ["--script", "a.md", "--json"]);
+    }
+
+    #[test]
+    fn the_root_holds_the_workspace() {
+        assert!(root().unwrap().join("Cargo.lock").is_file());
+    }
+}

@@ -1,0 +1,138 @@
+//! The bench program: runs named benches and keeps a receipt of each.
+//!
+//! A bench is one file here with a `BENCH` and one line in `BENCHES`.
+#![allow(
+    clippy::print_stdout,
+    reason = "a command line tool: its output is what it is for"
+)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Parser;
+use longtake_tests::Receipt;
+
+/// Something that can be measured.
+#[derive(Debug, Clone, Copy)]
+struct Bench {
+    /// Its name, which is that of its receipt.
+    name: &'static str,
+    /// What it measures, in one line.
+    about: &'static str,
+    /// Measures and fills the receipt.
+    run: fn(&mut Receipt) -> Result<()>,
+}
+
+const BENCHES: &[Bench] = &[];
+
+/// Measures, and keeps receipts.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Benches to run, or `all`; without any they are listed.
+    what: Vec<String>,
+    /// Folder for the receipts.
+    #[arg(long, default_value = "tests/receipts/local")]
+    receipts: PathBuf,
+}
+
+/// The benches of these names, in the list's order for `all`.
+fn chosen(benches: &[Bench], names: &[String]) -> Result<Vec<Bench>> {
+    let known: Vec<&str> = benches.iter().map(|bench| bench.name).collect();
+    let mut chosen = Vec::new();
+    for name in names {
+        if name == "all" {
+            chosen.extend_from_slice(benches);
+        } else if let Some(bench) = benches.iter().find(|bench| bench.name == name) {
+            chosen.push(*bench);
+        } else if known.is_empty() {
+            bail!("no such bench: {name:?}; there are none yet");
+        } else {
+            bail!(
+                "no such bench: {name:?}; expected one of {}",
+                known.join(", ")
+            );
+        }
+    }
+    if !names.is_empty() && chosen.is_empty() {
+        bail!("nothing to measure: there are no benches yet");
+    }
+    Ok(chosen)
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    let benches = chosen(BENCHES, &arguments.what)?;
+    if benches.is_empty() {
+        println!("{} benches", BENCHES.len());
+        for bench in BENCHES {
+            println!("  {:<16} {}", bench.name, bench.about);
+        }
+    }
+    for bench in benches {
+        println!("== {}: {}", bench.name, bench.about);
+        let mut receipt = Receipt::new(bench.name)?;
+        (bench.run)(&mut receipt).with_context(|| format!("bench {:?}", bench.name))?;
+        let path = receipt.write(&arguments.receipts)?;
+        receipt.print_last_line(&path, std::io::stdout().lock())?;
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &[Bench] = &[
+        Bench {
+            name: "plan",
+            about: "planning",
+            run: |_| Ok(()),
+        },
+        Bench {
+            name: "store",
+            about: "commits",
+            run: |_| Ok(()),
+        },
+    ];
+
+    fn names(benches: &[Bench], asked: &[&str]) -> Result<Vec<&'static str>> {
+        let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
+        Ok(chosen(benches, &asked)?
+            .iter()
+            .map(|bench| bench.name)
+            .collect())
+    }
+
+    #[test]
+    fn benches_are_chosen_by_name_or_all() {
+        assert_eq!(names(TWO, &["store"]).unwrap(), ["store"]);
+        assert_eq!(names(TWO, &["all"]).unwrap(), ["plan", "store"]);
+        assert_eq!(names(TWO, &[]).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn an_unknown_bench_is_refused_with_the_known_ones() {
+        let error = names(TWO, &["plan", "hash"]).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "no such bench: \"hash\"; expected one of plan, store"
+        );
+        assert!(
+            names(&[], &["hash"])
+                .unwrap_err()
+                .to_string()
+                .contains("none yet")
+        );
+        assert!(names(&[], &["all"]).is_err());
+    }
+}

@@ -1,0 +1,308 @@
+//! Which crate may name which, directly.
+
+use super::{Tree, Violation};
+
+/// The layer table: a crate and the crates of ours that it may name directly.
+struct Layer {
+    name: &'static str,
+    may_use: &'static [&'static str],
+}
+
+/// `engine-base` may be named by all, and an engine crate may name any engine crate above it in
+/// this table; those edges are not listed.
+const LAYERS: &[Layer] = &[
+    Layer {
+        name: "engine-base",
+        may_use: &[],
+    },
+    Layer {
+        name: "engine-tensor",
+        may_use: &[],
+    },
+    Layer {
+        name: "engine-weights",
+        may_use: &[],
+    },
+    Layer {
+        name: "engine-comm",
+        may_use: &[],
+    },
+    Layer {
+        name: "engine-hub",
+        may_use: &[],
+    },
+    Layer {
+        name: "engine-onnx",
+        may_use: &[],
+    },
+    Layer {
+        name: "engine-cuda",
+        may_use: &[],
+    },
+    Layer {
+        name: "engine-wgpu",
+        may_use: &[],
+    },
+    Layer {
+        name: "engine-nn",
+        may_use: &[],
+    },
+    Layer {
+        name: "engine-models",
+        may_use: &[],
+    },
+    Layer {
+        name: "engine-pipelines",
+        may_use: &[],
+    },
+    Layer {
+        name: "engine-serve",
+        may_use: &[],
+    },
+    Layer {
+        name: "flow-graph",
+        may_use: &[],
+    },
+    Layer {
+        name: "flow-timeline",
+        may_use: &[],
+    },
+    Layer {
+        name: "flow-media",
+        may_use: &["flow-timeline"],
+    },
+    Layer {
+        name: "flow-store",
+        may_use: &[],
+    },
+    Layer {
+        name: "flow-story",
+        may_use: &["flow-timeline"],
+    },
+    Layer {
+        name: "flow-nodes",
+        may_use: &[
+            "flow-graph",
+            "flow-timeline",
+            "flow-media",
+            "flow-story",
+            "engine-pipelines",
+        ],
+    },
+    Layer {
+        name: "flow-executor",
+        may_use: &["flow-graph", "flow-store"],
+    },
+    Layer {
+        name: "flow-http",
+        may_use: &["flow-store"],
+    },
+    Layer {
+        name: "flow-cluster",
+        may_use: &["flow-executor", "flow-store", "flow-http"],
+    },
+    Layer {
+        name: "flow-studio",
+        may_use: &[
+            "flow-graph",
+            "flow-timeline",
+            "flow-media",
+            "flow-store",
+            "flow-story",
+            "flow-nodes",
+            "flow-executor",
+            "flow-http",
+            "flow-cluster",
+            "engine-pipelines",
+        ],
+    },
+    // Types of the graph only, for plans and documents it prints.
+    Layer {
+        name: "flow-cli",
+        may_use: &["flow-studio", "flow-graph", "engine-serve"],
+    },
+    Layer {
+        name: "longtake-desktop",
+        may_use: &["flow-studio"],
+    },
+    Layer {
+        name: "xtask",
+        may_use: &[],
+    },
+];
+
+/// May name any crate, and none may name it.
+const TESTS: &str = "longtake-tests";
+
+/// Outside crates that belong in one place: name and the crates of ours that may name it.
+const PLACES: &[(&str, &[&str])] = &[
+    ("ffmpeg-next", &["flow-media"]),
+    ("ffmpeg-sys-next", &["flow-media"]),
+    ("sqlx", &["flow-store"]),
+    ("rusqlite", &["flow-store"]),
+    ("libsqlite3-sys", &["flow-store"]),
+    ("tauri", &["longtake-desktop"]),
+    ("cudarc", &["engine-cuda"]),
+    ("wgpu", &["engine-wgpu"]),
+    ("ort", &["engine-onnx"]),
+    ("async-nats", &["flow-cluster"]),
+    ("axum", &["flow-http", "engine-serve", "flow-studio"]),
+    ("tokenizers", &["engine-pipelines"]),
+    ("minijinja", &["engine-pipelines"]),
+    ("llguidance", &["engine-pipelines"]),
+    ("cosmic-text", &["flow-media"]),
+    ("pulldown-cmark", &["flow-story"]),
+    ("clap", &["flow-cli", "xtask"]),
+    ("indicatif", &["flow-cli"]),
+];
+
+fn rank(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.name == name)
+}
+
+fn allowed(user: &Layer, used: &str) -> bool {
+    let both_engine = user.name.starts_with("engine-") && used.starts_with("engine-");
+    used == "engine-base"
+        || user.may_use.contains(&used)
+        || (both_engine && rank(used) < rank(user.name))
+}
+
+/// Edges between our crates that the table does not have; dependencies of tests count too.
+pub(super) fn ours(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for package in tree.packages.iter().filter(|package| package.name != TESTS) {
+        let manifest = format!("{}/Cargo.toml", package.folder);
+        let Some(layer) = LAYERS.iter().find(|layer| layer.name == package.name) else {
+            let text = format!("crate {:?} is not in the layer table", package.name);
+            violations.push(Violation::new(manifest, text));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let used = dependency.name.as_str();
+            let is_ours = used == TESTS || tree.packages.iter().any(|other| other.name == used);
+            if is_ours && used != package.name && !allowed(layer, used) {
+                let may = ["engine-base"].iter().chain(layer.may_use).copied();
+                let text = format!(
+                    "{} may not name {used} directly; it may name {}",
+                    package.name,
+                    may.collect::<Vec<_>>().join(", ")
+                );
+                violations.push(Violation::new(&manifest, text));
+            }
+        }
+    }
+    violations
+}
+
+/// Outside crates named where they don't belong. The tests' crate may name them all.
+pub(super) fn outside(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for package in tree.packages.iter().filter(|package| package.name != TESTS) {
+        for dependency in &package.dependencies {
+            let place = PLACES.iter().find(|(name, _)| *name == dependency.name);
+            if let Some((name, places)) = place
+                && !places.contains(&package.name.as_str())
+            {
+                let dev = if dependency.dev {
+                    " (in its tests)"
+                } else {
+                    ""
+                };
+                let text = format!(
+                    "{} names {name}{dev}, which belongs only in {}",
+                    package.name,
+                    places.join(", ")
+                );
+                violations.push(Violation::new(
+                    format!("{}/Cargo.toml", package.folder),
+                    text,
+                ));
+            }
+        }
+    }
+    violations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_outside_the_table_is_found() {
+        let tree = Tree::default()
+            .with("engine-base", "engine/base", &["serde"], &[])
+            .with(
+                "flow-store",
+                "workflows/store",
+                &["engine-base", "sqlx"],
+                &[],
+            )
+            .with(
+                "flow-graph",
+                "workflows/graph",
+                &["engine-base"],
+                &["flow-store"],
+            )
+            .with(
+                "flow-executor",
+                "workflows/executor",
+                &["flow-graph", "flow-store"],
+                &[],
+            );
+        let violations = ours(&tree);
+        assert_eq!(violations.len(), 1, "{violations:?}");
+        assert_eq!(violations[0].place, "workflows/graph/Cargo.toml");
+        assert!(
+            violations[0]
+                .text
+                .contains("flow-graph may not name flow-store")
+        );
+    }
+
+    #[test]
+    fn upward_edges_and_unknown_crates_are_found() {
+        let tree = Tree::default()
+            .with("engine-base", "engine/base", &["engine-nn"], &[])
+            .with("engine-nn", "engine/nn", &["engine-base"], &[])
+            .with("engine-models", "engine/models", &["engine-nn"], &[])
+            .with("flow-extra", "workflows/extra", &[], &[])
+            .with("longtake-tests", "tests", &["engine-nn", "flow-extra"], &[])
+            .with("xtask", "tests/xtask", &["longtake-tests"], &[]);
+        let texts: Vec<String> = ours(&tree).into_iter().map(|one| one.text).collect();
+        assert_eq!(texts.len(), 3, "{texts:?}");
+        assert!(texts[0].contains("engine-base may not name engine-nn"));
+        assert!(texts[1].contains("\"flow-extra\" is not in the layer table"));
+        assert!(texts[2].contains("xtask may not name longtake-tests"));
+    }
+
+    #[test]
+    fn outside_crates_keep_to_their_place() {
+        let tree = Tree::default()
+            .with("flow-store", "workflows/store", &["sqlx"], &[])
+            .with("flow-media", "workflows/media", &["ffmpeg-next"], &["sqlx"])
+            .with("longtake-tests", "tests", &[], &["ffmpeg-next"]);
+        let violations = outside(&tree);
+        assert_eq!(violations.len(), 1, "{violations:?}");
+        assert!(
+            violations[0]
+                .text
+                .contains("flow-media names sqlx (in its tests)")
+        );
+    }
+
+    #[test]
+    fn the_table_names_only_itself_and_has_no_cycle() {
+        for layer in LAYERS {
+            for used in layer.may_use {
+                assert!(rank(used) < rank(layer.name), "{} -> {used}", layer.name);
+                assert!(rank(used).is_some(), "{used} is not in the table");
+            }
+        }
+        for (name, places) in PLACES {
+            assert!(
+                places.iter().all(|place| rank(place).is_some()),
+                "{name}: {places:?}"
+            );
+        }
+    }
+}
