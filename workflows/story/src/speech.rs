@@ -66,7 +66,8 @@ pub(crate) fn place_lines<'s>(
     let Some(source) = laid.shot else {
         return Vec::new();
     };
-    let (mut from, mut to) = (laid.start + laid.frames_in, laid.end() - laid.frames_out);
+    let mut from = laid.start + laid.frames_in.max(laid.fade_in);
+    let mut to = laid.end() - laid.frames_out.max(laid.fade_out);
     if from >= to {
         (from, to) = (laid.start, laid.end());
     }
