@@ -165,7 +165,12 @@ impl VideoFrames {
         {
             return Ok(Arc::clone(picture));
         }
-        let picture = Arc::new(self.converter.picture(&self.current.frame)?);
+        // Fresh memory for each picture costs more than converting it.
+        let spare = self
+            .shown
+            .take()
+            .and_then(|(_, picture)| Arc::try_unwrap(picture).ok());
+        let picture = Arc::new(self.converter.picture(&self.current.frame, spare)?);
         self.shown = Some((self.current.pts, Arc::clone(&picture)));
         Ok(picture)
     }
