@@ -64,6 +64,18 @@ fn every_container_gives_the_same_frames_in_order_and_by_seek() {
             199,
             "{name}: held past the end"
         );
+        let seeks = frames.seeks();
+        assert_eq!(drawn(&frames.frame(0).unwrap()), 0);
+        assert_eq!(
+            drawn(&frames.frame(9000).unwrap()),
+            199,
+            "{name}: held past the end"
+        );
+        assert_eq!(
+            frames.seeks(),
+            seeks + 2,
+            "{name}: the end is reached by a seek"
+        );
         assert_eq!(frames.notes(), Vec::<String>::new(), "{name}");
     }
 }
