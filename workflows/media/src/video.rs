@@ -165,7 +165,12 @@ impl VideoFrames {
         {
             return Ok(Arc::clone(picture));
         }
-        let picture = Arc::new(self.converter.picture(&self.current.frame)?);
+        // Fresh memory for each picture costs more than converting it.
+        let spare = self
+            .shown
+            .take()
+            .and_then(|(_, picture)| Arc::try_unwrap(picture).ok());
+        let picture = Arc::new(self.converter.picture(&self.current.frame, spare)?);
         self.shown = Some((self.current.pts, Arc::clone(&picture)));
         Ok(picture)
     }
@@ -183,14 +188,16 @@ impl VideoFrames {
         let (num, den) = self.reader.time_base;
         let far = i64::try_from(i128::from(SEEK_AHEAD_SECS) * i128::from(den) / i128::from(num))
             .unwrap_or(i64::MAX);
+        // Past the end there is nothing to aim at but the last frame.
+        let aim = limit.min(self.limit_ticks(self.frames - 1));
         let is_far = self
             .following
             .as_ref()
-            .is_some_and(|following| limit.saturating_sub(following.pts) > far);
+            .is_some_and(|following| aim.saturating_sub(following.pts) > far);
         let is_next = n == self.last_asked || n == self.last_asked.saturating_add(1);
-        if self.current.pts > limit || (is_far && !is_next && n < self.frames) {
+        if self.current.pts > limit || (is_far && !is_next) {
             self.seeks += 1;
-            if let Some(found) = self.reader.seek(limit, self.start)? {
+            if let Some(found) = self.reader.seek(aim, self.start)? {
                 self.current = found;
                 self.following = self.reader.next()?;
             }

@@ -5,8 +5,8 @@ use std::io::{Read as _, Seek as _};
 use std::path::Path;
 use std::sync::Once;
 
-use ffmpeg_next::Dictionary;
 use ffmpeg_next::format::context::{Input, StreamIo};
+use ffmpeg_next::{Dictionary, Discard, Packet};
 
 use super::boxes::{self, Outline};
 use crate::MediaError;
@@ -102,6 +102,34 @@ pub(crate) fn open(path: &Path) -> Result<Opened, MediaError> {
         outline,
         len_bytes: meta.len(),
     })
+}
+
+/// Damaged packets in a row after which a file is taken to be over.
+const MAX_DAMAGED: usize = 1000;
+
+/// The next packet of any stream; nothing at the end of the file or where it cannot be read on.
+pub(crate) fn next_packet(input: &mut Input) -> Option<Packet> {
+    let mut packet = Packet::empty();
+    for _ in 0..MAX_DAMAGED {
+        match packet.read(input) {
+            Ok(()) => return Some(packet),
+            // The demuxer goes on behind what it could not understand.
+            Err(ffmpeg_next::Error::InvalidData) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// Read packets of one stream only.
+pub(crate) fn only(input: &mut Input, index: usize) {
+    for (at, mut other) in input.streams_mut().enumerate() {
+        if at != index {
+            // SAFETY: the stream is alive while the input is borrowed; the field is a plain
+            // integer that the demuxer reads for each packet.
+            unsafe { (*other.as_mut_ptr()).discard = Discard::All.into() };
+        }
+    }
 }
 
 pub(crate) fn codec(what: &str, source: ffmpeg_next::Error) -> MediaError {

@@ -5,7 +5,7 @@ use std::path::Path;
 use engine_base::{Rational, RationalError};
 use ffmpeg_next::codec::{self, Id};
 use ffmpeg_next::format::stream::Disposition;
-use ffmpeg_next::{Discard, Stream, ffi, frame, media};
+use ffmpeg_next::{Stream, ffi, frame, media};
 
 use super::open::{self, Opened};
 use super::rate::{pace, suggested};
@@ -228,10 +228,10 @@ fn largest(shortest: i64, (num, den): (i64, i64), base_fps: Option<Rational>) ->
 
 fn packet_times(path: &Path, index: usize) -> Result<Vec<i64>, MediaError> {
     let mut opened = open::open(path)?;
-    only(&mut opened.input, index);
+    open::only(&mut opened.input, index);
     let mut times = Vec::new();
     let mut bytes = 0usize;
-    for (_, packet) in opened.input.packets() {
+    while let Some(packet) = open::next_packet(&mut opened.input) {
         bytes = bytes.saturating_add(packet.size());
         if packet.stream() == index
             && let Some(time) = packet.pts()
@@ -249,16 +249,6 @@ fn packet_times(path: &Path, index: usize) -> Result<Vec<i64>, MediaError> {
     Ok(times)
 }
 
-fn only(input: &mut ffmpeg_next::format::context::Input, index: usize) {
-    for (at, mut other) in input.streams_mut().enumerate() {
-        if at != index {
-            // SAFETY: the stream is alive while the input is borrowed; the field is a plain
-            // integer that the demuxer reads for each packet.
-            unsafe { (*other.as_mut_ptr()).discard = Discard::All.into() };
-        }
-    }
-}
-
 /// File time of the first sample that a decoder gives. Decoders drop encoder delay where the
 /// container marks it; unmarked delay is silence that is part of the sound.
 fn audible_from(path: &Path, stream: &Stream<'_>) -> Result<Option<Rational>, MediaError> {
@@ -274,7 +264,7 @@ fn known(ticks: i64) -> Option<i64> {
 
 fn first_sample(path: &Path, index: usize) -> Result<Option<i64>, MediaError> {
     let mut opened = open::open(path)?;
-    only(&mut opened.input, index);
+    open::only(&mut opened.input, index);
     let Some(stream) = opened.input.stream(index) else {
         return Ok(None);
     };
@@ -287,12 +277,13 @@ fn first_sample(path: &Path, index: usize) -> Result<Option<i64>, MediaError> {
     let Ok(mut decoder) = context.decoder().audio() else {
         return Ok(None);
     };
-    for (_, packet) in opened
-        .input
-        .packets()
-        .filter(|(_, packet)| packet.stream() == index)
-        .take(SILENT_PACKETS)
-    {
+    for _ in 0..SILENT_PACKETS {
+        let Some(packet) = open::next_packet(&mut opened.input) else {
+            break;
+        };
+        if packet.stream() != index {
+            continue;
+        }
         if decoder.send_packet(&packet).is_err() {
             continue;
         }

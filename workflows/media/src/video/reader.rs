@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ffmpeg_next::codec::{self, threading};
 use ffmpeg_next::error::EAGAIN;
 use ffmpeg_next::format::context::Input;
-use ffmpeg_next::{Discard, Error, Packet, ffi, frame, media};
+use ffmpeg_next::{Error, Packet, ffi, frame, media};
 
 use crate::MediaError;
 use crate::probe::boxes::Outline;
@@ -54,13 +54,7 @@ impl Reader {
             what: "expected a video, the file has no moving picture".to_owned(),
             path: path.to_owned(),
         })?;
-        for (index, mut other) in input.streams_mut().enumerate() {
-            if index != stream {
-                // SAFETY: the stream is alive while `input` is borrowed; the field is a plain
-                // integer that the demuxer reads for each packet.
-                unsafe { (*other.as_mut_ptr()).discard = Discard::All.into() };
-            }
-        }
+        open::only(&mut input, stream);
         let found = input
             .stream(stream)
             .ok_or_else(|| codec("no stream", Error::StreamNotFound))?;
@@ -138,7 +132,9 @@ impl Reader {
                     self.last_pts = Some(pts);
                     return Ok(Some(Decoded { frame, pts }));
                 }
-                Err(Error::Other { errno }) if errno == EAGAIN => self.feed()?,
+                Err(Error::Other { errno }) if errno == EAGAIN && !self.is_drained => {
+                    self.feed()?;
+                }
                 Err(Error::Eof) => return Ok(None),
                 Err(_) if self.is_drained => return Ok(None),
                 Err(_) => {
@@ -165,9 +161,6 @@ impl Reader {
 
     /// Give the decoder one more packet, or tell it that there are none.
     fn feed(&mut self) -> Result<(), MediaError> {
-        if self.is_drained {
-            return Ok(());
-        }
         let packet = match self.pending.take() {
             Some(packet) => Some(packet),
             None => self.packet(),
@@ -194,7 +187,7 @@ impl Reader {
     /// The stream's next packet that was read whole.
     fn packet(&mut self) -> Option<Packet> {
         loop {
-            let (_, packet) = self.input.packets().next()?;
+            let packet = open::next_packet(&mut self.input)?;
             if packet.stream() != self.stream {
                 continue;
             }

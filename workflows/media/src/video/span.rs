@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ffmpeg_next::{Discard, ffi};
+use ffmpeg_next::ffi;
 
 use super::reader::Reader;
 use crate::MediaError;
@@ -61,12 +61,7 @@ pub(crate) fn last_end(
     from: Option<i64>,
 ) -> Result<Option<i64>, MediaError> {
     let mut opened = open::open(path)?;
-    for (at, mut other) in opened.input.streams_mut().enumerate() {
-        if at != index {
-            // SAFETY: as in `Reader::open`: a plain field of a stream that is alive.
-            unsafe { (*other.as_mut_ptr()).discard = Discard::All.into() };
-        }
-    }
+    open::only(&mut opened.input, index);
     if let Some(from) = from {
         let stream = i32::try_from(index).unwrap_or(0);
         // SAFETY: the input is alive and borrowed mutably; the call takes plain numbers beside it.
@@ -84,7 +79,7 @@ pub(crate) fn last_end(
     }
     let is_cut = opened.outline.cut.is_some();
     let mut last = None;
-    for (_, packet) in opened.input.packets() {
+    while let Some(packet) = open::next_packet(&mut opened.input) {
         if packet.stream() != index || (is_cut && packet.is_corrupt()) {
             continue;
         }

@@ -64,6 +64,18 @@ fn every_container_gives_the_same_frames_in_order_and_by_seek() {
             199,
             "{name}: held past the end"
         );
+        let seeks = frames.seeks();
+        assert_eq!(drawn(&frames.frame(0).unwrap()), 0);
+        assert_eq!(
+            drawn(&frames.frame(9000).unwrap()),
+            199,
+            "{name}: held past the end"
+        );
+        assert_eq!(
+            frames.seeks(),
+            seeks + 2,
+            "{name}: the end is reached by a seek"
+        );
         assert_eq!(frames.notes(), Vec::<String>::new(), "{name}");
     }
 }
@@ -158,11 +170,28 @@ fn phone_clip_is_upright_and_keeps_its_time() {
             "gap, frame {n}"
         );
     }
-    if let Ok(folder) = std::env::var("DUMP") {
-        for n in [12, 36, 60, 88] {
-            crate::still::save_png(&all[n], &Path::new(&folder).join(format!("{n}.png"))).unwrap();
+    // White band on top, black at the bottom, as the matrix says.
+    assert!(all[0].at(10, 5).unwrap()[0] > 60_000 && all[0].at(10, 185).unwrap()[0] < 5_000);
+    // The seconds are drawn in a box; frames of one second show one number.
+    let box_differs = |a: usize, b: usize| {
+        let mut off = 0u32;
+        for (x, y) in (41..66).flat_map(|x| (32..48).map(move |y| (x, y))) {
+            let (a, b) = (all[a].at(x, y).unwrap()[1], all[b].at(x, y).unwrap()[1]);
+            off += u32::from(a.abs_diff(b) > 25_000);
+        }
+        off > 8
+    };
+    let of_second: [(usize, std::ops::Range<usize>); 3] = [(12, 3..22), (36, 27..46), (90, 87..94)];
+    for (shown, range) in &of_second {
+        for n in range.clone() {
+            assert!(
+                !box_differs(*shown, n),
+                "frame {n} shows another second than {shown}"
+            );
         }
     }
+    assert!(box_differs(12, 36) && box_differs(36, 90) && box_differs(12, 60));
+    assert!(box_differs(36, 60) && box_differs(60, 90));
     assert_ne!(all[50], all[86]);
     for n in [90i64, 10, 60, 30] {
         assert_eq!(
