@@ -6,7 +6,12 @@ use clap::{Args, Parser, Subcommand};
 
 /// Turn a premise into a finished film on your own machine.
 #[derive(Debug, Parser)]
-#[command(name = "longtake", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "longtake",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
 pub(crate) struct Cli {
     /// Folder of the cache (default: the system's place for caches, or $LONGTAKE_CACHE)
     #[arg(long, global = true, value_name = "DIR")]
@@ -33,10 +38,14 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  longtake run workflow.json --set title.value=\"Dusk\"")]
     Run(RunArgs),
     /// Say what a run would make, without making it
-    #[command(after_help = "Examples:\n  longtake plan workflow.json\n  longtake plan Film.longtake")]
+    #[command(
+        after_help = "Examples:\n  longtake plan workflow.json\n  longtake plan Film.longtake"
+    )]
     Plan(PlanArgs),
     /// Check a script and say what could be better
-    #[command(after_help = "Examples:\n  longtake script check film.md\n  longtake script convert film.md film.json")]
+    #[command(
+        after_help = "Examples:\n  longtake script check film.md\n  longtake script convert film.md film.json"
+    )]
     #[command(subcommand)]
     Script(ScriptCommand),
     /// Look into a project and edit it
@@ -99,7 +108,7 @@ pub(crate) struct FilmArgs {
     pub(crate) crf: Option<u8>,
 
     /// Encoder effort
-    #[arg(long, value_parser = ["ultrafast", "veryfast", "fast", "medium", "slow", "slower"])]
+    #[arg(long, value_parser = ["ultrafast", "veryfast", "fast", "medium", "slow"])]
     pub(crate) preset: Option<String>,
 
     /// Draw the subtitles into the picture too

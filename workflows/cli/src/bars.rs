@@ -16,13 +16,21 @@ pub(crate) struct Bars {
 impl Bars {
     /// A bar on standard error, or none.
     pub(crate) fn new(quiet: bool) -> Self {
-        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        let bar = if quiet {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new(0)
+        };
         if !quiet {
             bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
             bar.enable_steady_tick(Duration::from_millis(250));
         }
         bar.set_style(style("{spinner} {msg}"));
-        Self { bar, quiet, stage: Mutex::default() }
+        Self {
+            bar,
+            quiet,
+            stage: Mutex::default(),
+        }
     }
 
     /// Take the bar away.
@@ -31,7 +39,10 @@ impl Bars {
     }
 
     fn stage(&self) -> String {
-        self.stage.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.stage
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -45,7 +56,11 @@ fn style(template: &str) -> ProgressStyle {
 pub(crate) fn clock(secs: f64) -> String {
     let secs = secs.round() as u64;
     let (hours, minutes, secs) = (secs / 3600, secs / 60 % 60, secs % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{secs:02}") } else { format!("{minutes}:{secs:02}") }
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{secs:02}")
+    } else {
+        format!("{minutes}:{secs:02}")
+    }
 }
 
 impl Watcher for Bars {
@@ -54,21 +69,28 @@ impl Watcher for Bars {
             StudioEvent::Stage { what } => {
                 self.bar.set_style(style("{spinner} {msg}"));
                 self.bar.set_message(what.clone());
-                *self.stage.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = what;
+                *self
+                    .stage
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner) = what;
             }
             StudioEvent::Progress(progress) => {
                 if progress.of > 0 {
-                    self.bar.set_style(style("{msg:22} {bar:32} {percent:>3}%  {prefix}"));
+                    self.bar
+                        .set_style(style("{msg:22} {bar:32} {percent:>3}%  {prefix}"));
                     self.bar.set_length(progress.of);
                     self.bar.set_position(progress.step);
                 }
-                let left = progress.secs_left.map(|secs| format!("{} left", clock(secs)));
+                let left = progress
+                    .secs_left
+                    .map(|secs| format!("{} left", clock(secs)));
                 self.bar.set_prefix(left.unwrap_or_default());
                 self.bar.set_message(self.stage());
             }
             StudioEvent::Warning { what } => {
                 if !self.quiet {
-                    self.bar.suspend(|| tracing_free_line(&format!("note: {what}")));
+                    self.bar
+                        .suspend(|| tracing_free_line(&format!("note: {what}")));
                 }
             }
             StudioEvent::Node { .. } => {}

@@ -56,7 +56,8 @@ fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioEr
     }
     let size = args.size.as_deref().map(frame_size).transpose()?;
     let fps = args.fps.as_deref().map(|text| {
-        text.parse().map_err(|error| StudioError::new(Code::BadInput, format!("--fps: {error}")))
+        text.parse()
+            .map_err(|error| StudioError::new(Code::BadInput, format!("--fps: {error}")))
     });
     let request = FilmRequest {
         script: args.script.clone(),
@@ -95,11 +96,18 @@ fn frame_size(text: &str) -> Result<flow_studio::FrameSize, StudioError> {
         let message = format!("--size: expected a size such as 1280x720, got {text:?}");
         StudioError::new(Code::BadInput, message)
     })?;
-    Ok(flow_studio::FrameSize { width_px, height_px })
+    Ok(flow_studio::FrameSize {
+        width_px,
+        height_px,
+    })
 }
 
 fn show_film(cli: &Cli, report: &FilmReport) -> Result<u8, StudioError> {
-    let status = if report.failed == 0 && report.out.is_some() { 0 } else { 3 };
+    let status = if report.failed == 0 && report.out.is_some() {
+        0
+    } else {
+        3
+    };
     if cli.json {
         say_json(&serde_json::to_value(report).unwrap_or_default());
         return Ok(status);
@@ -114,7 +122,10 @@ fn show_film(cli: &Cli, report: &FilmReport) -> Result<u8, StudioError> {
             say(&path.display().to_string());
         }
         say(&format!("project {}", report.project.display()));
-        say(&format!("made {made}, reused {reused}, failed {}, {wall}, {memory}", report.failed));
+        say(&format!(
+            "made {made}, reused {reused}, failed {}, {wall}, {memory}",
+            report.failed
+        ));
     }
     if status != 0 {
         let mut message = "the film is not whole".to_owned();
@@ -138,12 +149,22 @@ fn show_plan(cli: &Cli, plan: &PlanReport) -> Result<u8, StudioError> {
     }
     for node in &plan.nodes {
         if !cli.quiet && node.state != flow_studio::PlanState::Reused {
-            say(&format!("{:14} {} ({})", node.state.as_str(), node.node, node.type_name));
+            say(&format!(
+                "{:14} {} ({})",
+                node.state.as_str(),
+                node.node,
+                node.type_name
+            ));
         }
     }
-    let left = plan.secs.map(|secs| format!(", about {}", clock(secs))).unwrap_or_default();
+    let left = plan
+        .secs
+        .map(|secs| format!(", about {}", clock(secs)))
+        .unwrap_or_default();
     let (run, reused, unknown) = (plan.will_run, plan.reused, plan.unknown);
-    say(&format!("{run} to make, {reused} there already, {unknown} not known yet{left}"));
+    say(&format!(
+        "{run} to make, {reused} there already, {unknown} not known yet{left}"
+    ));
     Ok(0)
 }
 
@@ -159,17 +180,27 @@ fn run(cli: &Cli, args: &RunArgs, cancel: &CancelToken) -> Result<u8, StudioErro
     let report = studio(cli)?.run_document(&request, &watcher, cancel);
     bars.finish();
     let report = report?;
-    let status = if report.failed == 0 && report.skipped == 0 { 0 } else { 3 };
+    let status = if report.failed == 0 && report.skipped == 0 {
+        0
+    } else {
+        3
+    };
     if cli.json {
         say_json(&serde_json::to_value(&report).unwrap_or_default());
         return Ok(status);
     }
     if !cli.quiet {
         for output in &report.outputs {
-            say(&format!("{}.{}: {}", output.node, output.output, output.shown));
+            say(&format!(
+                "{}.{}: {}",
+                output.node, output.output, output.shown
+            ));
         }
         let (made, reused, failed) = (report.made, report.reused, report.failed);
-        say(&format!("made {made}, reused {reused}, failed {failed}, {:.1} s", report.wall_secs));
+        say(&format!(
+            "made {made}, reused {reused}, failed {failed}, {:.1} s",
+            report.wall_secs
+        ));
     }
     for error in &report.errors {
         drop(writeln!(std::io::stderr(), "longtake: {error}"));
@@ -179,9 +210,15 @@ fn run(cli: &Cli, args: &RunArgs, cancel: &CancelToken) -> Result<u8, StudioErro
 
 fn plan(cli: &Cli, args: &PlanArgs) -> Result<u8, StudioError> {
     let studio = studio(cli)?;
-    let is_project = args.what.extension().is_some_and(|ending| ending == flow_studio::EXTENSION);
+    let is_project = args
+        .what
+        .extension()
+        .is_some_and(|ending| ending == flow_studio::EXTENSION);
     let plan = if is_project {
-        let request = FilmRequest { project: Some(args.what.clone()), ..FilmRequest::default() };
+        let request = FilmRequest {
+            project: Some(args.what.clone()),
+            ..FilmRequest::default()
+        };
         let bars = Bars::new(cli.quiet || cli.json);
         let plan = studio.film_plan(&request, &bars);
         bars.finish();
@@ -203,7 +240,10 @@ fn script(cli: &Cli, command: &ScriptCommand) -> Result<u8, StudioError> {
             for warning in &warnings {
                 say(warning);
             }
-            say(&format!("{script:?} can be made, {} warnings", warnings.len()));
+            say(&format!(
+                "{script:?} can be made, {} warnings",
+                warnings.len()
+            ));
         }
         ScriptCommand::Convert { from, to } => {
             flow_studio::convert_script(from, to)?;
@@ -228,7 +268,13 @@ fn project(cli: &Cli, command: &ProjectCommand) -> Result<u8, StudioError> {
             }
             return Ok(0);
         }
-        ProjectCommand::Set { project, kind, id, field, value } => {
+        ProjectCommand::Set {
+            project,
+            kind,
+            id,
+            field,
+            value,
+        } => {
             let kind = Kind::named(kind).ok_or_else(|| {
                 let message = format!("expected film, cast, place, scene or shot, got {kind:?}");
                 StudioError::new(Code::BadInput, message)
@@ -236,7 +282,15 @@ fn project(cli: &Cli, command: &ProjectCommand) -> Result<u8, StudioError> {
             // Text need not be quoted: what is no JSON is taken as text.
             let value = serde_json::from_str(value).unwrap_or_else(|_not_json| json!(value));
             let (id, field) = (id.clone(), field.clone());
-            (project.clone(), StudioCommand::Edit(Edit::Set { kind, id, field, value }))
+            (
+                project.clone(),
+                StudioCommand::Edit(Edit::Set {
+                    kind,
+                    id,
+                    field,
+                    value,
+                }),
+            )
         }
         ProjectCommand::Undo { project } => system(project, System::Undo),
         ProjectCommand::Redo { project } => system(project, System::Redo),
@@ -254,7 +308,12 @@ fn project(cli: &Cli, command: &ProjectCommand) -> Result<u8, StudioError> {
 }
 
 fn send(folder: &Path, command: StudioCommand) -> Result<Value, StudioError> {
-    flow_studio::send(folder, command, "longtake project", &flow_studio::system_clock())
+    flow_studio::send(
+        folder,
+        command,
+        "longtake project",
+        &flow_studio::system_clock(),
+    )
 }
 
 fn cache(cli: &Cli, command: &CacheCommand) -> Result<u8, StudioError> {
@@ -290,25 +349,39 @@ fn cache(cli: &Cli, command: &CacheCommand) -> Result<u8, StudioError> {
         }
         CacheCommand::Check { deep, repair } => {
             let found = studio.cache_check(*deep, *repair)?;
-            let mut text = format!("looked at {} results and {} files: ", found.results, found.blobs);
+            let mut text = format!(
+                "looked at {} results and {} files: ",
+                found.results, found.blobs
+            );
             if found.is_sound() {
                 text.push_str("all whole");
             } else {
                 let damaged = found.corrupt.len() + found.missing.len();
                 let rows = found.rows_unreadable.len() + found.database.len();
-                write!(text, "{damaged} files damaged or gone, {rows} faults in the database")
-                    .map_err(|error| internal(&error))?;
+                write!(
+                    text,
+                    "{damaged} files damaged or gone, {rows} faults in the database"
+                )
+                .map_err(|error| internal(&error))?;
                 text.push_str(if *repair {
                     "; mended: what they held is made again when it is needed"
                 } else {
                     "; --repair mends it"
                 });
             }
-            let status = if found.is_sound() || *repair { 0 } else { Code::Corrupt.exit_status() };
+            let status = if found.is_sound() || *repair {
+                0
+            } else {
+                Code::Corrupt.exit_status()
+            };
             (serde_json::to_value(&found), text, status)
         }
     };
-    if cli.json { say_json(&value.unwrap_or_default()) } else { say(&text) }
+    if cli.json {
+        say_json(&value.unwrap_or_default())
+    } else {
+        say(&text)
+    }
     Ok(status)
 }
 
@@ -324,21 +397,33 @@ fn nodes(cli: &Cli, type_name: Option<&str>) -> Result<u8, StudioError> {
         }
         return Ok(0);
     };
-    let spec = specs.iter().find(|spec| spec.type_name == name).ok_or_else(|| {
-        StudioError::new(Code::NotFound, format!("there is no node type {name:?}"))
-    })?;
+    let spec = specs
+        .iter()
+        .find(|spec| spec.type_name == name)
+        .ok_or_else(|| {
+            StudioError::new(Code::NotFound, format!("there is no node type {name:?}"))
+        })?;
     if cli.json {
         say_json(&serde_json::to_value(spec).unwrap_or_default());
         return Ok(0);
     }
-    say(&format!("{} (version {}): {}", spec.type_name, spec.version, spec.title));
+    say(&format!(
+        "{} (version {}): {}",
+        spec.type_name, spec.version, spec.title
+    ));
     say(spec.help);
     for input in &spec.inputs {
         let needed = if input.required { ", required" } else { "" };
-        say(&format!("  in  {:12} {}{needed}: {}", input.name, input.ty, input.help));
+        say(&format!(
+            "  in  {:12} {}{needed}: {}",
+            input.name, input.ty, input.help
+        ));
     }
     for output in &spec.outputs {
-        say(&format!("  out {:12} {}: {}", output.name, output.ty, output.help));
+        say(&format!(
+            "  out {:12} {}: {}",
+            output.name, output.ty, output.help
+        ));
     }
     Ok(0)
 }

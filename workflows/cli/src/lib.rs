@@ -33,7 +33,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_env("LONGTAKE_LOG")
         .unwrap_or_else(|_not_set| tracing_subscriber::EnvFilter::new("warn"));
     // A second call in one process (tests) keeps the first's.
-    drop(tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init());
+    drop(
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .try_init(),
+    );
     let cancel = CancelToken::new();
     if let Err(error) = stop_on_signals(&cancel) {
         tracing::warn!("ctrl-c will end the program at once: {error}");
@@ -54,11 +59,17 @@ fn complain(cli: &Cli, error: &StudioError) {
     }
     let hint = match error.code {
         Code::Cancelled => "\nWhat was made is kept: run the same command to go on.",
-        Code::DiskFull => "\nNothing half-made is kept. Make room (longtake cache prune) and run \
-                           the same command to go on.",
+        Code::DiskFull => {
+            "\nNothing half-made is kept. Make room (longtake cache prune) and run \
+                           the same command to go on."
+        }
         _ => "",
     };
-    drop(writeln!(std::io::stderr(), "longtake: {}{hint}", error.message));
+    drop(writeln!(
+        std::io::stderr(),
+        "longtake: {}{hint}",
+        error.message
+    ));
 }
 
 /// The first signal asks for an orderly stop, the second ends the program.
@@ -66,13 +77,15 @@ fn stop_on_signals(cancel: &CancelToken) -> std::io::Result<()> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
     let cancel = cancel.clone();
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        for signal in signals.forever() {
-            if cancel.is_cancelled() {
-                drop(signal_hook::low_level::emulate_default_handler(signal));
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for signal in signals.forever() {
+                if cancel.is_cancelled() {
+                    drop(signal_hook::low_level::emulate_default_handler(signal));
+                }
+                cancel.cancel();
             }
-            cancel.cancel();
-        }
-    })?;
+        })?;
     Ok(())
 }

@@ -53,14 +53,20 @@ mod tests {
 
     #[test]
     fn reads_what_people_write() {
-        for (text, bytes) in
-            [("10GB", 10_000_000_000), ("1.5 GiB", 1_610_612_736), ("500mb", 500_000_000), ("7", 7)]
-        {
+        for (text, bytes) in [
+            ("10GB", 10_000_000_000),
+            ("1.5 GiB", 1_610_612_736),
+            ("500mb", 500_000_000),
+            ("7", 7),
+        ] {
             assert_eq!(parse(text), Ok(bytes), "{text}");
         }
         for wrong in ["", "GB", "-1", "ten", "nan", "1e40"] {
             assert!(parse(wrong).is_err(), "{wrong:?} was read");
         }
-        assert_eq!((show(999), show(12_345_678)), ("999 B".into(), "12.3 MB".into()));
+        assert_eq!(
+            (show(999), show(12_345_678)),
+            ("999 B".into(), "12.3 MB".into())
+        );
     }
 }

@@ -7,7 +7,7 @@ use engine_base::Code;
 use crate::error::StudioError;
 
 /// Default size of the cache.
-pub const CACHE_CAP_BYTES: u64 = 50 * 1024 * 1024 * 1024;
+pub(crate) const CACHE_CAP_BYTES: u64 = 50 * 1024 * 1024 * 1024;
 
 fn set(name: &str) -> Option<PathBuf> {
     std::env::var_os(name)
@@ -38,14 +38,14 @@ pub fn cache_folder() -> Result<PathBuf, StudioError> {
 
 /// Fault asked for by a kill test, `NAME` or `NAME:COUNT`: the process ends at the COUNT-th pass
 /// of the point NAME.
-pub fn fault_point() -> Option<(String, u64)> {
+pub(crate) fn fault_point() -> Option<(String, u64)> {
     let text = std::env::var("LONGTAKE_FAULT").ok()?;
     let (name, count) = text.rsplit_once(':').unwrap_or((&text, "1"));
     Some((name.to_owned(), count.parse().ok()?))
 }
 
 /// The machine's name.
-pub fn host_name() -> String {
+pub(crate) fn host_name() -> String {
     #[cfg(unix)]
     {
         rustix::system::uname()

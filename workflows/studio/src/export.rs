@@ -90,12 +90,22 @@ fn sync_folder(out: &Path) {
 pub(crate) fn file_stem(title: &str) -> String {
     let kept: String = title
         .chars()
-        .map(|c| if c.is_alphanumeric() || " -_.,'()".contains(c) { c } else { ' ' })
+        .map(|c| {
+            if c.is_alphanumeric() || " -_.,'()".contains(c) {
+                c
+            } else {
+                ' '
+            }
+        })
         .take(80)
         .collect();
     let words: Vec<&str> = kept.split_whitespace().collect();
     let stem = words.join(" ").trim_matches('.').to_owned();
-    if stem.is_empty() { "film".to_owned() } else { stem }
+    if stem.is_empty() {
+        "film".to_owned()
+    } else {
+        stem
+    }
 }
 
 #[cfg(test)]
@@ -123,11 +133,18 @@ mod tests {
         std::fs::write(&out, b"old").unwrap();
         let cancel = CancelToken::new();
         cancel.cancel();
-        assert_eq!(copy_out(&source, &out, &cancel).unwrap_err().code, Code::Cancelled);
+        assert_eq!(
+            copy_out(&source, &out, &cancel).unwrap_err().code,
+            Code::Cancelled
+        );
         assert_eq!(std::fs::read(&out).unwrap(), b"old");
         copy_out(&source, &out, &CancelToken::new()).unwrap();
         assert_eq!(std::fs::read(&out).unwrap(), b"new");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left over");
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            2,
+            "nothing is left over"
+        );
     }
 
     #[test]
@@ -136,7 +153,10 @@ mod tests {
         let file = folder.path().join("a-file");
         std::fs::write(&file, b"").unwrap();
         assert!(check_writable(&file.join("film.mp4")).is_err());
-        assert_eq!(check_writable(folder.path()).unwrap_err().code, Code::BadInput);
+        assert_eq!(
+            check_writable(folder.path()).unwrap_err().code,
+            Code::BadInput
+        );
         check_writable(&folder.path().join("new/film.mp4")).unwrap();
     }
 }

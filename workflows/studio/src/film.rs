@@ -91,9 +91,17 @@ impl Studio {
         let began = self.clock.monotonic();
         let prepared = self.prepare(request, watcher.as_ref())?;
         let running = Arc::new(prepared.project.begin(cancel));
-        watcher.event(StudioEvent::Stage { what: "making the film".into() });
+        watcher.event(StudioEvent::Stage {
+            what: "making the film".into(),
+        });
         let targets = targets(&prepared.film);
-        let report = self.execute(&prepared.film.document, &targets, watcher, Some(&running), cancel)?;
+        let report = self.execute(
+            &prepared.film.document,
+            &targets,
+            watcher,
+            Some(&running),
+            cancel,
+        )?;
         if cancel.is_cancelled() {
             return Err(StudioError::new(Code::Cancelled, "the film was stopped"));
         }
@@ -112,10 +120,13 @@ impl Studio {
             errors,
         };
         if let Some(film) = self.result(&report, &prepared.film.film, "film")? {
-            watcher.event(StudioEvent::Stage { what: "writing the film".into() });
+            watcher.event(StudioEvent::Stage {
+                what: "writing the film".into(),
+            });
             let out = &prepared.out;
             if let Some(id) = &prepared.film.subtitles {
-                done.subtitles = self.export(&report, id, "file", &out.with_extension("srt"), cancel)?;
+                done.subtitles =
+                    self.export(&report, id, "file", &out.with_extension("srt"), cancel)?;
             }
             let poster = out.with_extension("png");
             done.poster =
@@ -162,7 +173,9 @@ impl Studio {
         let mut script = project.script()?;
         script.film.size = request.size.or(script.film.size);
         script.film.fps = request.fps.or(script.film.fps);
-        watcher.event(StudioEvent::Stage { what: "reading the files".into() });
+        watcher.event(StudioEvent::Stage {
+            what: "reading the files".into(),
+        });
         let mut library = Library::new(&project, &self.store, folders(request));
         let format = format_of(&script)?;
         let assets = lengths(&script, &format, &mut library)?;
@@ -184,7 +197,12 @@ impl Studio {
         let film = film_document(&plan, &files, &options, &self.fonts).map_err(|error| {
             StudioError::new(Code::BadInput, format!("cannot compile the film: {error}"))
         })?;
-        Ok(Prepared { project, film, plan, out })
+        Ok(Prepared {
+            project,
+            film,
+            plan,
+            out,
+        })
     }
 
     fn export(
@@ -195,7 +213,9 @@ impl Studio {
         out: &Path,
         cancel: &CancelToken,
     ) -> Result<Option<PathBuf>, StudioError> {
-        let Some(source) = self.result(report, node, output)? else { return Ok(None) };
+        let Some(source) = self.result(report, node, output)? else {
+            return Ok(None);
+        };
         export::copy_out(&source, out, cancel)?;
         Ok(Some(out.to_owned()))
     }
@@ -220,7 +240,9 @@ pub(crate) fn read_script(path: &Path, watcher: &dyn Watcher) -> Result<Script, 
     let parsed = load_script(path)?;
     let format = format_of(&parsed.script)?;
     for warning in flow_story::lint(&parsed.script, &parsed.lines, &format, &Assets::default()) {
-        watcher.event(StudioEvent::Warning { what: warning.to_string() });
+        watcher.event(StudioEvent::Warning {
+            what: warning.to_string(),
+        });
     }
     Ok(parsed.script)
 }
@@ -239,9 +261,14 @@ pub(crate) fn load_script(path: &Path) -> Result<Parsed, StudioError> {
 
 fn import(project: &Project, script: &Script) -> Result<(), StudioError> {
     let script = serde_json::from_str(&flow_story::to_json(script)).map_err(|error| {
-        StudioError::new(Code::Internal, format!("cannot write the script down: {error}"))
+        StudioError::new(
+            Code::Internal,
+            format!("cannot write the script down: {error}"),
+        )
     })?;
-    project.command(Command::Edit(Edit::ImportScript { script })).map(drop)
+    project
+        .command(Command::Edit(Edit::ImportScript { script }))
+        .map(drop)
 }
 
 /// Project folder and film file.
@@ -263,15 +290,26 @@ fn places(
             return Err(StudioError::new(Code::BadInput, message));
         }
     };
-    let project = request.project.clone().unwrap_or_else(|| out.with_extension(EXTENSION));
+    let project = request
+        .project
+        .clone()
+        .unwrap_or_else(|| out.with_extension(EXTENSION));
     Ok((project, out))
 }
 
 /// The request's folders, then the script's own.
 fn folders(request: &FilmRequest) -> Vec<PathBuf> {
-    let beside = request.script.as_deref().and_then(Path::parent).map(|folder| {
-        if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
-    });
+    let beside = request
+        .script
+        .as_deref()
+        .and_then(Path::parent)
+        .map(|folder| {
+            if folder.as_os_str().is_empty() {
+                PathBuf::from(".")
+            } else {
+                folder.to_owned()
+            }
+        });
     request.folders.iter().cloned().chain(beside).collect()
 }
 
@@ -282,7 +320,9 @@ pub(crate) fn format_of(script: &Script) -> Result<FilmFormat, StudioError> {
     }
     format.fps = script.film.fps.unwrap_or(format.fps);
     format.sample_rate_hz = script.film.sample_rate_hz.unwrap_or(format.sample_rate_hz);
-    format.check().map_err(|error| StudioError::new(Code::BadInput, error.to_string()))?;
+    format
+        .check()
+        .map_err(|error| StudioError::new(Code::BadInput, error.to_string()))?;
     Ok(format)
 }
 
@@ -294,11 +334,14 @@ fn lengths(
 ) -> Result<Assets, StudioError> {
     let mut assets = Assets::default();
     for (_, line) in script.lines().filter(|(_, line)| !line.voice.is_empty()) {
-        let source = SourceRef { kind: SourceKind::Sound, name: line.voice.clone() };
+        let source = SourceRef {
+            kind: SourceKind::Sound,
+            name: line.voice.clone(),
+        };
         if let Some(path) = library.find(&source)? {
-            let reader = flow_media::sound::SoundReader::open(&path, format.sample_rate_hz)
+            let samples = flow_media::sound::SoundReader::open(&path, format.sample_rate_hz)
+                .and_then(|mut reader| reader.samples())
                 .map_err(|error| StudioError::new(error.code(), error.to_string()))?;
-            let samples = i64::try_from(reader.samples()).unwrap_or(i64::MAX);
             let secs = Rational::new(samples, i64::from(format.sample_rate_hz))
                 .map_err(|error| StudioError::new(Code::BadInput, error.to_string()))?;
             assets.sound_secs.insert(line.voice.clone(), secs);
@@ -308,23 +351,39 @@ fn lengths(
 }
 
 fn sources(plan: &FilmPlan) -> impl Iterator<Item = &SourceRef> {
-    let pictures = plan.segments.iter().flat_map(|planned| planned.sources.iter().flatten());
+    let pictures = plan
+        .segments
+        .iter()
+        .flat_map(|planned| planned.sources.iter().flatten());
     pictures.chain(plan.sounds.iter().flat_map(|planned| &planned.sources))
 }
 
 fn texts(plan: &FilmPlan) -> String {
-    let cards = plan.segments.iter().flat_map(|planned| &planned.segment.cards);
-    cards.map(|card| card.text.as_str()).collect::<Vec<_>>().join("\n")
+    let cards = plan
+        .segments
+        .iter()
+        .flat_map(|planned| &planned.segment.cards);
+    cards
+        .map(|card| card.text.as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn targets(film: &FilmDocument) -> Vec<String> {
-    let all = [Some(&film.film), film.subtitles.as_ref(), Some(&film.poster)];
+    let all = [
+        Some(&film.film),
+        film.subtitles.as_ref(),
+        Some(&film.poster),
+    ];
     all.into_iter().flatten().cloned().collect()
 }
 
 /// Failures as sentences, one for each node.
 pub(crate) fn failures(report: &RunReport) -> Vec<String> {
-    let failed = report.errors.iter().map(|error| format!("{}: {}", error.display, error.message));
+    let failed = report
+        .errors
+        .iter()
+        .map(|error| format!("{}: {}", error.display, error.message));
     failed.collect()
 }
 

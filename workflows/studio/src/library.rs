@@ -36,13 +36,15 @@ pub(crate) struct Library<'a> {
 
 impl<'a> Library<'a> {
     /// A library over `folders`, searched in order, then the project, then the sounds we ship.
-    pub(crate) const fn new(
-        project: &'a Project,
-        store: &'a Store,
-        folders: Vec<PathBuf>,
-    ) -> Self {
+    pub(crate) fn new(project: &'a Project, store: &'a Store, folders: Vec<PathBuf>) -> Self {
         let (missing, found) = (BTreeMap::new(), BTreeMap::new());
-        Self { project, store, folders, missing, found }
+        Self {
+            project,
+            store,
+            folders,
+            missing,
+            found,
+        }
     }
 
     /// Find `source` and bring its bytes into the store and the project. What is not found is
@@ -73,7 +75,10 @@ impl<'a> Library<'a> {
             return Ok(None);
         };
         let path = self.store.blob_path(&known.content)?;
-        let file = FilmFile { content: known.content, media_type: known.media_type };
+        let file = FilmFile {
+            content: known.content,
+            media_type: known.media_type,
+        };
         self.found.insert(source.clone(), file);
         Ok(Some(path))
     }
@@ -92,21 +97,34 @@ impl<'a> Library<'a> {
                 [] => String::new(),
                 near => format!(" (did you mean {}?)", near.join(" or ")),
             };
-            lines.push(format!("  {} {:?}{hint}", kind_name(source.kind), source.name));
+            lines.push(format!(
+                "  {} {:?}{hint}",
+                kind_name(source.kind),
+                source.name
+            ));
         }
-        let looked: Vec<String> = self.folders.iter().map(|folder| format!("{folder:?}")).collect();
+        let looked: Vec<String> = self
+            .folders
+            .iter()
+            .map(|folder| format!("{folder:?}"))
+            .collect();
         let looked = match looked.as_slice() {
             [] => "no folder was given (--stills, --sounds)".to_owned(),
             looked => format!("looked in {}", looked.join(", ")),
         };
-        let message = format!("the script names files that are not there; {looked}:\n{}", lines.join("\n"));
+        let message = format!(
+            "the script names files that are not there; {looked}:\n{}",
+            lines.join("\n")
+        );
         Err(StudioError::new(Code::NotFound, message))
     }
 
     fn in_folders(&self, source: &SourceRef) -> Option<PathBuf> {
         let with_endings = || {
             let given = std::iter::once(source.name.clone());
-            let endings = endings(source.kind).iter().map(|ending| format!("{}.{ending}", source.name));
+            let endings = endings(source.kind)
+                .iter()
+                .map(|ending| format!("{}.{ending}", source.name));
             given.chain(endings)
         };
         self.folders
@@ -116,11 +134,17 @@ impl<'a> Library<'a> {
     }
 
     fn remembered(&self, setting: &str) -> Result<Option<Known>, StudioError> {
-        let Some(value) = self.project.db().setting(setting)? else { return Ok(None) };
-        let Ok(known) = serde_json::from_value::<Known>(value) else { return Ok(None) };
+        let Some(value) = self.project.db().setting(setting)? else {
+            return Ok(None);
+        };
+        let Ok(known) = serde_json::from_value::<Known>(value) else {
+            return Ok(None);
+        };
         if self.store.blob_path(&known.content).is_err() {
             // The cache was pruned; the project still has the bytes.
-            let Ok(kept) = self.project.db().media_path(&known.content) else { return Ok(None) };
+            let Ok(kept) = self.project.db().media_path(&known.content) else {
+                return Ok(None);
+            };
             self.store.import(&kept, &known.media_type)?;
         }
         Ok(Some(known))
@@ -132,7 +156,10 @@ impl<'a> Library<'a> {
             let kept = self.project.db().media_path(&blob.hash)?;
             self.store.import(&kept, media_type)?;
         }
-        Ok(Known { content: blob.hash, media_type: media_type.to_owned() })
+        Ok(Known {
+            content: blob.hash,
+            media_type: media_type.to_owned(),
+        })
     }
 
     fn keep_bytes(&self, bytes: &[u8], ending: &str) -> Result<Known, StudioError> {
@@ -144,7 +171,10 @@ impl<'a> Library<'a> {
                 .map_err(|error| StudioError::io("write a sample sound", &temp, &error))?;
             self.store.adopt(&temp, media_type)?;
         }
-        Ok(Known { content, media_type: media_type.to_owned() })
+        Ok(Known {
+            content,
+            media_type: media_type.to_owned(),
+        })
     }
 
     /// Names of the folders' files that are close to what was asked for.
@@ -158,15 +188,20 @@ impl<'a> Library<'a> {
             .filter_map(|entry| entry.file_name().into_string().ok())
             .filter_map(|name| {
                 let lower = name.to_lowercase();
-                let stem = lower.rsplit_once('.').map_or(lower.as_str(), |(stem, _)| stem);
-                let distance = strsim::levenshtein(&wanted, &lower)
-                    .min(strsim::levenshtein(&wanted, stem));
+                let stem = lower
+                    .rsplit_once('.')
+                    .map_or(lower.as_str(), |(stem, _)| stem);
+                let distance =
+                    strsim::levenshtein(&wanted, &lower).min(strsim::levenshtein(&wanted, stem));
                 (distance <= 1 + wanted.chars().count() / 4).then_some((distance, name))
             })
             .collect();
         near.sort();
         near.dedup();
-        near.into_iter().take(3).map(|(_, name)| format!("{name:?}")).collect()
+        near.into_iter()
+            .take(3)
+            .map(|(_, name)| format!("{name:?}"))
+            .collect()
     }
 }
 
@@ -198,7 +233,10 @@ const fn endings(kind: SourceKind) -> &'static [&'static str] {
 
 /// Media type by ending; for people and servers, no result depends on it.
 pub(crate) fn media_type(path: &Path) -> &'static str {
-    let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let ending = path
+        .extension()
+        .map(|e| e.to_string_lossy().to_lowercase())
+        .unwrap_or_default();
     match ending.as_str() {
         "png" => "image/png",
         "jpg" | "jpeg" => "image/jpeg",
@@ -230,7 +268,14 @@ mod tests {
         for name in ["a.jpg", "pictures/a.jpg", "./a.jpg"] {
             assert!(check_name(name).is_ok(), "{name}");
         }
-        for name in ["", "/etc/passwd", "../a.jpg", "a/../../b", "C:\\a.jpg", "..\\a"] {
+        for name in [
+            "",
+            "/etc/passwd",
+            "../a.jpg",
+            "a/../../b",
+            "C:\\a.jpg",
+            "..\\a",
+        ] {
             assert!(check_name(name).is_err(), "{name}");
         }
     }

@@ -62,7 +62,12 @@ mod tests {
         for round in 0..1000 {
             let at = 1 + round % 2;
             let key = between(Some(&keys[at - 1]), Some(&keys[at]));
-            assert!(keys[at - 1] < key && key < keys[at], "{:?} {key:?} {:?}", keys[at - 1], keys[at]);
+            assert!(
+                keys[at - 1] < key && key < keys[at],
+                "{:?} {key:?} {:?}",
+                keys[at - 1],
+                keys[at]
+            );
             keys.insert(at, key);
         }
         let first = between(None, Some(&keys[0]));

@@ -63,7 +63,7 @@ pub(crate) type Handler =
 
 /// Ownership of a project folder, for as long as it lives.
 #[derive(Debug)]
-pub struct Ownership {
+pub(crate) struct Ownership {
     folder: PathBuf,
     _lock: File,
     info: OwnerInfo,
@@ -77,7 +77,7 @@ impl Ownership {
     ///
     /// # Errors
     /// [`Code::Busy`] naming the owner when another process has it; input and output errors.
-    pub fn take(folder: &Path, program: &str, clock: &dyn Clock) -> Result<Self, StudioError> {
+    pub(crate) fn take(folder: &Path, program: &str, clock: &dyn Clock) -> Result<Self, StudioError> {
         let path = folder.join(LOCK_FILE);
         let lock = OpenOptions::new()
             .create(true)
@@ -117,7 +117,7 @@ impl Ownership {
     }
 
     /// Who this is.
-    pub const fn info(&self) -> &OwnerInfo {
+    pub(crate) const fn info(&self) -> &OwnerInfo {
         &self.info
     }
 

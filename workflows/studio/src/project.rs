@@ -134,8 +134,13 @@ impl Project {
 
     /// Say that work runs which `cancel` stops, until the guard is dropped.
     pub(crate) fn begin(&self, cancel: &CancelToken) -> RunningGuard {
-        *lock(&self.core.running) = Some(Running { cancel: cancel.clone(), progress: None });
-        RunningGuard { core: Arc::clone(&self.core) }
+        *lock(&self.core.running) = Some(Running {
+            cancel: cancel.clone(),
+            progress: None,
+        });
+        RunningGuard {
+            core: Arc::clone(&self.core),
+        }
     }
 }
 
@@ -204,14 +209,18 @@ impl Core {
             Command::System(System::Script) => Ok(self.rows()?.script()),
             Command::System(System::Status) => {
                 let running = lock(&self.running);
-                let progress = running.as_ref().and_then(|running| running.progress.clone());
+                let progress = running
+                    .as_ref()
+                    .and_then(|running| running.progress.clone());
                 Ok(json!({ "running": running.is_some(), "progress": progress }))
             }
             Command::System(System::Undo) => Ok(described(self.db.undo()?.as_ref())),
             Command::System(System::Redo) => Ok(described(self.db.redo()?.as_ref())),
             Command::System(System::History) => {
-                let (undo, redo) = self.db.undo_state()?;
-                Ok(json!({ "undo": described(undo.as_ref()), "redo": described(redo.as_ref()) }))
+                let next = self.db.undo_state()?;
+                Ok(
+                    json!({ "undo": described(next.undo.as_ref()), "redo": described(next.redo.as_ref()) }),
+                )
             }
         }
     }
@@ -248,10 +257,15 @@ fn described(record: Option<&CommandRecord>) -> Value {
 
 /// A script in its JSON form, or all its faults as one error.
 pub(crate) fn parse(script: &Value) -> Result<Script, StudioError> {
-    flow_story::parse_json(&script.to_string()).map(|parsed| parsed.script).map_err(|faults| {
-        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        StudioError::new(Code::BadInput, format!("the script is faulty:\n  {}", lines.join("\n  ")))
-    })
+    flow_story::parse_json(&script.to_string())
+        .map(|parsed| parsed.script)
+        .map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            StudioError::new(
+                Code::BadInput,
+                format!("the script is faulty:\n  {}", lines.join("\n  ")),
+            )
+        })
 }
 
 fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
@@ -260,7 +274,12 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
             parse(script)?;
             Ok(rows.changes_to(script))
         }
-        Edit::Set { kind, id, field, value } => {
+        Edit::Set {
+            kind,
+            id,
+            field,
+            value,
+        } => {
             let row = rows.find(*kind, id)?;
             let mut body = row.body.clone();
             set_field(&mut body, field, value)?;
@@ -269,7 +288,12 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
             }
             Ok(vec![rows::put(row, row.order_key.clone(), body)])
         }
-        Edit::Add { kind, body, scene, after } => {
+        Edit::Add {
+            kind,
+            body,
+            scene,
+            after,
+        } => {
             let (siblings, body) = match kind {
                 Kind::Film => {
                     let message = "a project has one film: set its fields instead";
@@ -296,7 +320,12 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
             }
             Ok(changes)
         }
-        Edit::Move { kind, id, scene, after } => {
+        Edit::Move {
+            kind,
+            id,
+            scene,
+            after,
+        } => {
             let row = rows.find(*kind, id)?;
             let mut body = row.body.clone();
             let siblings: Vec<&Entity> = if *kind == Kind::Shot {
@@ -305,7 +334,10 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
                     None => rows::scene_of(row).to_owned(),
                 };
                 body = rows::in_scene(body, &scene_row);
-                rows.of(Kind::Shot).iter().filter(|s| rows::scene_of(s) == scene_row).collect()
+                rows.of(Kind::Shot)
+                    .iter()
+                    .filter(|s| rows::scene_of(s) == scene_row)
+                    .collect()
             } else {
                 rows.of(*kind).iter().collect()
             };
@@ -321,13 +353,17 @@ fn row_id<'a>(
     kind: Kind,
     name: Option<&str>,
 ) -> Result<Option<&'a str>, StudioError> {
-    name.map(|name| rows.find(kind, name).map(|row| row.id.as_str())).transpose()
+    name.map(|name| rows.find(kind, name).map(|row| row.id.as_str()))
+        .transpose()
 }
 
 /// Set the value at a JSON pointer; missing objects on the way are made, null takes it away.
 fn set_field(body: &mut Value, pointer: &str, value: &Value) -> Result<(), StudioError> {
     let refused = |why: &str| {
-        StudioError::new(Code::BadInput, format!("cannot set the field {pointer:?}: {why}"))
+        StudioError::new(
+            Code::BadInput,
+            format!("cannot set the field {pointer:?}: {why}"),
+        )
     };
     let Some((parent, last)) = pointer.rsplit_once('/') else {
         return Err(refused("expected a JSON pointer such as /action"));
@@ -341,11 +377,15 @@ fn set_field(body: &mut Value, pointer: &str, value: &Value) -> Result<(), Studi
                 let at: usize = step.parse().map_err(|_not_a_number| {
                     refused(&format!("expected a number in place of {step:?}"))
                 })?;
-                items.get_mut(at).ok_or_else(|| refused(&format!("there is no item {at}")))?
+                items
+                    .get_mut(at)
+                    .ok_or_else(|| refused(&format!("there is no item {at}")))?
             }
             Value::Object(fields) => fields.entry(step).or_insert_with(|| json!({})),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                return Err(refused(&format!("{step:?} is not inside a list or an object")));
+                return Err(refused(&format!(
+                    "{step:?} is not inside a list or an object"
+                )));
             }
         };
     }

@@ -36,7 +36,10 @@ impl Rows {
 
     /// The row of `kind` that the script calls `id`.
     pub(crate) fn find(&self, kind: Kind, id: &str) -> Result<&Entity, StudioError> {
-        let found = self.of(kind).iter().find(|row| kind == Kind::Film || name_of(kind, row) == id);
+        let found = self
+            .of(kind)
+            .iter()
+            .find(|row| kind == Kind::Film || name_of(kind, row) == id);
         found.ok_or_else(|| {
             let known: Vec<&str> = self.of(kind).iter().map(|row| name_of(kind, row)).collect();
             let (kind, known) = (kind.as_str(), known.join(", "));
@@ -57,7 +60,11 @@ impl Rows {
                 film.insert(field.into(), Value::Array(bodies));
             }
         }
-        let scenes: Vec<Value> = self.of(Kind::Scene).iter().map(|row| self.scene(row)).collect();
+        let scenes: Vec<Value> = self
+            .of(Kind::Scene)
+            .iter()
+            .map(|row| self.scene(row))
+            .collect();
         film.insert("scenes".into(), Value::Array(scenes));
         Value::Object(film)
     }
@@ -82,7 +89,8 @@ impl Rows {
 
     /// Shots of the scene whose row is `scene`, in order.
     pub(crate) fn shots_of<'a>(&'a self, scene: &'a str) -> impl Iterator<Item = &'a Entity> {
-        let inside = move |row: &&Entity| row.body.get(SCENE).and_then(Value::as_str) == Some(scene);
+        let inside =
+            move |row: &&Entity| row.body.get(SCENE).and_then(Value::as_str) == Some(scene);
         self.of(Kind::Shot).iter().filter(inside)
     }
 
@@ -91,8 +99,16 @@ impl Rows {
         let mut rows = self.clone();
         for change in changes {
             match change {
-                Change::Put { kind, id, order_key, body, .. } => {
-                    let Some(kind) = Kind::named(kind) else { continue };
+                Change::Put {
+                    kind,
+                    id,
+                    order_key,
+                    body,
+                    ..
+                } => {
+                    let Some(kind) = Kind::named(kind) else {
+                        continue;
+                    };
                     let list = rows.rows.entry(kind).or_default();
                     list.retain(|row| row.id != *id);
                     list.push(Entity {
@@ -105,8 +121,13 @@ impl Rows {
                     list.sort_by(|a, b| (&a.order_key, &a.id).cmp(&(&b.order_key, &b.id)));
                 }
                 Change::Delete { kind, id, .. } => {
-                    let Some(kind) = Kind::named(kind) else { continue };
-                    rows.rows.entry(kind).or_default().retain(|row| row.id != *id);
+                    let Some(kind) = Kind::named(kind) else {
+                        continue;
+                    };
+                    rows.rows
+                        .entry(kind)
+                        .or_default()
+                        .retain(|row| row.id != *id);
                 }
                 Change::Set { .. } => {}
             }
@@ -116,7 +137,10 @@ impl Rows {
 
     /// Changes that make these rows say what `script` (its JSON form) says.
     pub(crate) fn changes_to(&self, script: &Value) -> Vec<Change> {
-        let mut wanted = Wanted { old: self, rows: Vec::new() };
+        let mut wanted = Wanted {
+            old: self,
+            rows: Vec::new(),
+        };
         let mut film = script.as_object().cloned().unwrap_or_default();
         let cast = take_array(&mut film, "cast");
         let places = take_array(&mut film, "places");
@@ -127,7 +151,9 @@ impl Rows {
         let mut all_shots = Vec::new();
         let mut bare_scenes = Vec::new();
         for mut scene in scenes {
-            let shots = scene.as_object_mut().map(|scene| take_array(scene, "shots"));
+            let shots = scene
+                .as_object_mut()
+                .map(|scene| take_array(scene, "shots"));
             all_shots.push(shots.unwrap_or_default());
             bare_scenes.push(scene);
         }
@@ -149,14 +175,19 @@ impl Rows {
     pub(crate) fn place(siblings: &[&Entity], after: Option<&str>) -> String {
         let at = after.and_then(|id| siblings.iter().position(|row| row.id == id));
         let before = at.map(|at| siblings[at].order_key.as_str());
-        let next = siblings.get(at.map_or(0, |at| at + 1)).map(|row| row.order_key.as_str());
+        let next = siblings
+            .get(at.map_or(0, |at| at + 1))
+            .map(|row| row.order_key.as_str());
         order::between(before, next)
     }
 }
 
 /// What the script calls a row.
 pub(crate) fn name_of(kind: Kind, row: &Entity) -> &str {
-    row.body.get(kind.id_field()).and_then(Value::as_str).unwrap_or("")
+    row.body
+        .get(kind.id_field())
+        .and_then(Value::as_str)
+        .unwrap_or("")
 }
 
 /// A `Put` of a row at the revision that was seen.
@@ -197,7 +228,11 @@ pub(crate) fn scene_of(shot: &Entity) -> &str {
 /// A `Delete` of a row at the revision that was seen.
 pub(crate) fn delete(row: &Entity) -> Change {
     let expected = Expected::Revision(row.revision);
-    Change::Delete { kind: row.kind.clone(), id: row.id.clone(), expected }
+    Change::Delete {
+        kind: row.kind.clone(),
+        id: row.id.clone(),
+        expected,
+    }
 }
 
 fn take_array(object: &mut Map<String, Value>, field: &str) -> Vec<Value> {
@@ -215,11 +250,18 @@ struct Wanted<'a> {
 impl Wanted<'_> {
     /// Rows of `kind` with these bodies, in this order; gives their ids.
     fn list(&mut self, kind: Kind, bodies: Vec<Value>) -> Vec<String> {
-        let mut old: BTreeMap<&str, &Entity> =
-            self.old.of(kind).iter().map(|row| (name_of(kind, row), row)).collect();
+        let mut old: BTreeMap<&str, &Entity> = self
+            .old
+            .of(kind)
+            .iter()
+            .map(|row| (name_of(kind, row), row))
+            .collect();
         let mut ids = Vec::with_capacity(bodies.len());
         for (order_key, body) in order::spread(bodies.len()).into_iter().zip(bodies) {
-            let name = body.get(kind.id_field()).and_then(Value::as_str).unwrap_or("");
+            let name = body
+                .get(kind.id_field())
+                .and_then(Value::as_str)
+                .unwrap_or("");
             match old.remove(name) {
                 Some(row) => {
                     ids.push(row.id.clone());

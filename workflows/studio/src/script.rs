@@ -23,7 +23,11 @@ pub fn check_script(path: &Path, stills: &[PathBuf]) -> Result<Vec<String>, Stud
         for folder in stills {
             let entries = std::fs::read_dir(folder)
                 .map_err(|error| StudioError::io("read the folder", folder, &error))?;
-            names.extend(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()));
+            names.extend(
+                entries
+                    .flatten()
+                    .filter_map(|entry| entry.file_name().into_string().ok()),
+            );
         }
         assets.names = Some(names);
     }

@@ -30,7 +30,10 @@ impl StudioOptions {
     /// There is no place for a cache.
     pub fn of_this_machine() -> Result<Self, StudioError> {
         let cache_folder = config::cache_folder()?;
-        Ok(Self { cache_folder, cache_cap_bytes: config::CACHE_CAP_BYTES })
+        Ok(Self {
+            cache_folder,
+            cache_cap_bytes: config::CACHE_CAP_BYTES,
+        })
     }
 }
 
@@ -91,7 +94,13 @@ impl Studio {
         let fonts = Arc::new(Fonts::load(&[]));
         let registry = Arc::new(registry(&fonts)?);
         let cap_bytes = options.cache_cap_bytes;
-        Ok(Self { store, registry, fonts, clock, cap_bytes })
+        Ok(Self {
+            store,
+            registry,
+            fonts,
+            clock,
+            cap_bytes,
+        })
     }
 
     /// What the cache holds.
@@ -115,7 +124,9 @@ impl Studio {
         to_bytes: Option<u64>,
         dry_run: bool,
     ) -> Result<PruneReport, StudioError> {
-        Ok(self.store.prune(to_bytes.unwrap_or(self.cap_bytes), dry_run)?)
+        Ok(self
+            .store
+            .prune(to_bytes.unwrap_or(self.cap_bytes), dry_run)?)
     }
 
     /// Look for damage and, when told to, mend it.
@@ -123,7 +134,11 @@ impl Studio {
     /// # Errors
     /// The cache cannot be read or written.
     pub fn cache_check(&self, deep: bool, repair: bool) -> Result<CheckReport, StudioError> {
-        Ok(if repair { self.store.repair(deep)? } else { self.store.check(deep)? })
+        Ok(if repair {
+            self.store.repair(deep)?
+        } else {
+            self.store.check(deep)?
+        })
     }
 }
 
@@ -165,7 +180,8 @@ pub(crate) fn segment_fault() -> impl Fn(&ProgressEvent) + Send + Sync {
     let passes = AtomicU64::new(0);
     move |progress: &ProgressEvent| {
         let Some((_, count)) = &fault else { return };
-        let halfway = progress.of > 0 && progress.step * 2 >= progress.of && progress.step < progress.of;
+        let halfway =
+            progress.of > 0 && progress.step * 2 >= progress.of && progress.step < progress.of;
         if halfway && passes.fetch_add(1, Ordering::AcqRel) + 1 == *count {
             std::process::abort();
         }
@@ -175,7 +191,9 @@ pub(crate) fn segment_fault() -> impl Fn(&ProgressEvent) + Send + Sync {
 /// In production none. A kill test names a point and a count; the process ends there as by a
 /// power cut: nothing is flushed, closed or unwound.
 fn faults() -> Faults {
-    let Some((name, count)) = config::fault_point() else { return Faults::none() };
+    let Some((name, count)) = config::fault_point() else {
+        return Faults::none();
+    };
     let passes = AtomicU64::new(0);
     Faults::new(move |point| {
         let reached = || passes.fetch_add(1, Ordering::AcqRel) + 1 == count;

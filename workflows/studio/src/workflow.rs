@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine_base::{CancelToken, Code, Datum, ProgressEvent};
 use flow_executor::{Ending, Executor, RunEvent, RunReport};
-use flow_graph::{Document, Value};
+use flow_graph::{Document, Limits, Value};
 use serde::Serialize;
 
 use crate::error::StudioError;
@@ -75,7 +75,9 @@ impl Studio {
         for text in &request.set {
             set_widget(&mut document, text)?;
         }
-        watcher.event(StudioEvent::Stage { what: "running the workflow".into() });
+        watcher.event(StudioEvent::Stage {
+            what: "running the workflow".into(),
+        });
         let report = self.execute(&document, &request.targets, watcher, None, cancel)?;
         if cancel.is_cancelled() {
             return Err(StudioError::new(Code::Cancelled, "the run was stopped"));
@@ -118,7 +120,9 @@ impl Studio {
             Value::Data(datum) => Ok(serde_json::to_string(datum.as_ref()).unwrap_or_default()),
             Value::Blob(blob) => {
                 let path = self.store.blob_path(&blob.hash)?;
-                let Some(folder) = &request.out else { return Ok(path.display().to_string()) };
+                let Some(folder) = &request.out else {
+                    return Ok(path.display().to_string());
+                };
                 let ending = ending_of(&blob.media_type);
                 let name = export::file_stem(&format!("{node} {output} {at}"));
                 let out = folder.join(format!("{name}.{ending}"));
@@ -214,7 +218,9 @@ impl Studio {
         targets: &[String],
     ) -> Result<PlanReport, StudioError> {
         let request = self.request(targets);
-        let plan = self.executor().plan(document, &request, &CancelToken::new())?;
+        let plan = self
+            .executor()
+            .plan(document, &request, &CancelToken::new())?;
         let node = |node: &flow_executor::PlanNode| {
             use flow_executor::PlanState as State;
             let (state, why) = match &node.state {
@@ -242,17 +248,22 @@ impl Studio {
     pub(crate) fn read_document(&self, path: &Path) -> Result<Document, StudioError> {
         let bytes = std::fs::read(path)
             .map_err(|error| StudioError::io("read the document", path, &error))?;
-        let document = Document::parse(&bytes).map_err(|error| {
-            StudioError::new(Code::BadInput, format!("{error}: {path:?}"))
-        })?;
-        let migrated = flow_graph::migrate(&document, &self.registry).map_err(|error| {
-            StudioError::new(Code::Refused, format!("{error}: {path:?}"))
-        })?;
-        Ok(migrated.0)
+        let document = Document::parse(&bytes, &Limits::default())
+            .map_err(|error| StudioError::new(Code::BadInput, format!("{error}: {path:?}")))?;
+        // Nodes that could not be brought up are told of when they are asked for.
+        let (document, notes) = flow_graph::migrate(&document, &self.registry);
+        for note in notes {
+            tracing::info!("{note}");
+        }
+        Ok(document)
     }
 
     fn executor(&self) -> Executor {
-        Executor::new(Arc::clone(&self.registry), self.store.clone(), Arc::clone(&self.clock))
+        Executor::new(
+            Arc::clone(&self.registry),
+            self.store.clone(),
+            Arc::clone(&self.clock),
+        )
     }
 
     /// Run a document with progress told to `watcher` and, for a project, to those who ask it.
@@ -277,7 +288,9 @@ impl Studio {
             watcher.event(event);
         };
         let request = self.request(targets);
-        let report = self.executor().run(document, &request, Arc::new(observer), cancel)?;
+        let report = self
+            .executor()
+            .run(document, &request, Arc::new(observer), cancel)?;
         self.remember_costs(&report, request.costs);
         Ok(report)
     }
@@ -292,21 +305,33 @@ fn told(event: &RunEvent) -> Option<StudioEvent> {
             state: NodeState::Running,
             progress: None,
         },
-        RunEvent::NodeProgress { display, progress, .. } => StudioEvent::Node {
+        RunEvent::NodeProgress {
+            display, progress, ..
+        } => StudioEvent::Node {
             node: display.to_string(),
             state: NodeState::Running,
             progress: Some(progress.clone()),
         },
-        RunEvent::NodeFinished { display, ending, .. } => {
+        RunEvent::NodeFinished {
+            display, ending, ..
+        } => {
             let state = match ending {
                 Ending::Made => NodeState::Made,
                 Ending::Reused => NodeState::Reused,
                 Ending::Failed => NodeState::Failed,
                 Ending::Skipped => NodeState::Skipped,
             };
-            StudioEvent::Node { node: display.to_string(), state, progress: None }
+            StudioEvent::Node {
+                node: display.to_string(),
+                state,
+                progress: None,
+            }
         }
-        RunEvent::Progress { done, of, secs_left } => StudioEvent::Progress(ProgressEvent {
+        RunEvent::Progress {
+            done,
+            of,
+            secs_left,
+        } => StudioEvent::Progress(ProgressEvent {
             what: "nodes".into(),
             step: *done as u64,
             of: *of as u64,
@@ -319,7 +344,9 @@ fn told(event: &RunEvent) -> Option<StudioEvent> {
 fn set_widget(document: &mut Document, text: &str) -> Result<(), StudioError> {
     let refused = |why: String| StudioError::new(Code::BadInput, format!("--set {text:?}: {why}"));
     let parts = text.split_once('=').and_then(|(place, value)| {
-        place.rsplit_once('.').map(|(node, input)| (node, input, value))
+        place
+            .rsplit_once('.')
+            .map(|(node, input)| (node, input, value))
     });
     let Some((node, input, value)) = parts else {
         return Err(refused("expected NODE.INPUT=VALUE".into()));

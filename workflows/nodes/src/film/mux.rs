@@ -78,8 +78,8 @@ impl Node for Mux {
             sound: sound.as_deref(),
             cues: &cues,
             chapters: &chapters,
-            metadata: &metadata,
-            language: call.text("language")?,
+            metadata,
+            language: Some(call.text("language")?),
             format,
             out: file.path(),
         };

@@ -7,7 +7,7 @@ use engine_base::{Code, Datum};
 use flow_graph::{
     Call, Exactness, Node, NodeContext, NodeError, NodeSpec, Outcome, PortType, Widget,
 };
-use flow_media::encode::EncodeOptions;
+use flow_media::encode::{EncodeOptions, Preset};
 use flow_media::render::render_segment;
 use flow_timeline::LayerKind;
 
@@ -33,7 +33,7 @@ impl Segment {
         };
         let preset = Widget::Choice {
             default: "medium",
-            options: &["ultrafast", "veryfast", "fast", "medium", "slow", "slower"],
+            options: &["ultrafast", "veryfast", "fast", "medium", "slow"],
         };
         spec.inputs = vec![
             spec::optional(spec::list(
@@ -104,7 +104,9 @@ impl Node for Segment {
         }
         let options = EncodeOptions {
             crf: u8::try_from(call.int("crf")?).unwrap_or(18),
-            preset: call.text("preset")?.to_owned(),
+            preset: spec::read::<Preset>("preset", call.datum("preset")?)?,
+            // Segments run beside each other; two threads each keep the last one short.
+            threads: 2,
             ..EncodeOptions::default()
         };
         let file = context.artifacts.temp("mp4")?;
@@ -114,6 +116,7 @@ impl Node for Segment {
             &self.fonts,
             file.path(),
             &options,
+            context.threads,
             context.cancel,
             context.progress,
         )

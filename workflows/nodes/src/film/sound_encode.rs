@@ -4,7 +4,7 @@ use engine_base::Datum;
 use flow_graph::{
     Call, Exactness, Node, NodeContext, NodeError, NodeSpec, Outcome, PortType, Widget,
 };
-use flow_media::sound::{Limiter, SoundEncodeOptions, encode_film};
+use flow_media::sound::{EncodeOptions, Limiter, SoundFormat, encode_film};
 
 use super::sound_mix::blob_paths;
 use super::{codecs, failed};
@@ -48,9 +48,9 @@ impl Node for SoundEncode {
         let mixes = blob_paths(context, call, "mixes")?;
         let loudness: flow_media::sound::Loudness =
             spec::read("loudness", call.datum("loudness")?)?;
-        let options = SoundEncodeOptions {
-            bitrate: u32::try_from(call.int("bitrate")?).unwrap_or(192_000),
-            ..SoundEncodeOptions::default()
+        let bitrate_bps = u32::try_from(call.int("bitrate")?).unwrap_or(192_000);
+        let options = EncodeOptions {
+            format: SoundFormat::Aac { bitrate_bps },
         };
         let file = context.artifacts.temp("m4a")?;
         encode_film(

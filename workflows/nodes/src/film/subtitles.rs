@@ -5,6 +5,7 @@ use flow_graph::{Call, Node, NodeContext, NodeError, NodeSpec, Outcome, PortType
 use flow_media::subtitle::{SrtStyle, write_srt};
 use flow_timeline::Cue;
 
+use super::failed;
 use crate::spec;
 
 /// Cues written as SRT.
@@ -52,7 +53,7 @@ impl Node for Subtitles {
             .parse()
             .map_err(|error| NodeError::new(Code::BadInput, format!("input \"fps\": {error}")))?;
         let file = context.artifacts.temp("srt")?;
-        let text = write_srt(&cues, fps, &SrtStyle::default());
+        let text = write_srt(&cues, fps, &SrtStyle::default()).map_err(failed)?;
         std::fs::write(file.path(), text).map_err(|error| {
             let what = format!("cannot write the subtitles: {error}");
             NodeError::new(Code::of_io(&error), what)
