@@ -25,6 +25,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pages of 4 KiB after which a commit also checkpoints.
 const CHECKPOINT_PAGES: u32 = 4000;
 
+/// Rows that SQLite's thread may be ahead of ours: few hand-overs for long answers.
+const ROW_BUFFER: usize = 1024;
+
 /// How a connection is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -76,6 +79,7 @@ impl Db {
         let options = options
             .filename(path)
             .busy_timeout(BUSY_TIMEOUT)
+            .row_buffer_size(ROW_BUFFER)
             .disable_statement_logging();
         let connection = runtime
             .block_on(SqliteConnection::connect_with(&options))
@@ -204,11 +208,13 @@ pub(crate) fn placeholders(rows: usize, columns: usize) -> String {
     vec![row; rows].join(", ")
 }
 
-/// Splits `items` into runs of at most 64, 8 and 1, so that only three statements are prepared
-/// for all counts.
+/// Splits `items` into runs of 512, 64, 8 and 1, so that only four statements are prepared for
+/// all counts.
 pub(crate) fn runs<T>(mut items: &[T]) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
-        let size = [64, 8, 1].into_iter().find(|size| *size <= items.len())?;
+        let size = [512, 64, 8, 1]
+            .into_iter()
+            .find(|size| *size <= items.len())?;
         let (run, rest) = items.split_at(size);
         items = rest;
         Some(run)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::db::{Access, Db, column, sql};
 use crate::error::{IoContext as _, StoreError};
 use crate::faults::Faults;
-use crate::files::sync_dir;
+use crate::files::{make_dir, sync_dir};
 
 /// What a database of ours holds.
 pub(crate) struct Schema {
@@ -39,7 +39,8 @@ enum Found {
     Newest,
 }
 
-const EXCLUSIVE_WAIT: Duration = Duration::from_secs(10);
+/// How long a migration waits for others to close the database.
+const EXCLUSIVE_WAIT: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 10_000 });
 
 /// Make sure that the database at `path` has the newest schema, migrating a copy and swapping it
 /// in by a rename: a stop at any point leaves the old or the new one whole.
@@ -53,19 +54,15 @@ pub(crate) fn ensure(
 ) -> Result<SchemaLock, StoreError> {
     refuse_newer(path, schema)?;
     let lock_path = beside(path, ".lock");
-    let lock = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&lock_path)
-        .during("open the database's lock", &lock_path)?;
+    let lock = open_lock(&lock_path)?;
     loop {
         lock.lock_shared().during("lock the database", &lock_path)?;
         if inspect(path, schema)? == Found::Newest {
             return Ok(SchemaLock { _file: lock });
         }
         lock.unlock().during("unlock the database", &lock_path)?;
-        lock_exclusively(&lock, &lock_path)?;
+        let what = "bring the database to a newer schema";
+        lock_exclusively(&lock, &lock_path, what, EXCLUSIVE_WAIT)?;
         if inspect(path, schema)? != Found::Newest {
             build(path, schema, faults)?;
         }
@@ -78,7 +75,51 @@ pub(crate) fn refuse_newer(path: &Path, schema: &Schema) -> Result<(), StoreErro
     inspect(path, schema).map(drop)
 }
 
-fn lock_exclusively(lock: &File, lock_path: &Path) -> Result<(), StoreError> {
+/// Move a database that cannot be used, with its log, into `aside`, so that a new one is made.
+pub(crate) fn set_aside(path: &Path, aside: &Path) -> Result<PathBuf, StoreError> {
+    const WHAT: &str = "move the database aside";
+    let lock_path = beside(path, ".lock");
+    let lock = open_lock(&lock_path)?;
+    lock_exclusively(&lock, &lock_path, WHAT, Duration::ZERO)?;
+    make_dir(aside)?;
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let mut number = 1;
+    let target = loop {
+        let target = aside.join(name).with_extension(format!("db.{number}"));
+        if !target.exists() {
+            break target;
+        }
+        number += 1;
+    };
+    // The database first: a log without its database is never played into a new one, because
+    // making that one removes it.
+    fs::rename(path, &target).during(WHAT, path)?;
+    for suffix in ["-wal", "-shm"] {
+        let from = beside(path, suffix);
+        if from.exists() {
+            fs::rename(&from, beside(&target, suffix)).during(WHAT, &from)?;
+        }
+    }
+    sync_dir(aside)?;
+    sync_dir(path.parent().unwrap_or(path))?;
+    Ok(target)
+}
+
+fn open_lock(lock_path: &Path) -> Result<File, StoreError> {
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(lock_path)
+        .during("open the database's lock", lock_path)
+}
+
+fn lock_exclusively(
+    lock: &File,
+    lock_path: &Path,
+    what: &'static str,
+    wait: Duration,
+) -> Result<(), StoreError> {
     let start = Instant::now();
     loop {
         match lock.try_lock() {
@@ -86,12 +127,12 @@ fn lock_exclusively(lock: &File, lock_path: &Path) -> Result<(), StoreError> {
             Err(TryLockError::Error(error)) => {
                 return Err(StoreError::io("lock the database", lock_path, &error));
             }
-            Err(TryLockError::WouldBlock) if start.elapsed() < EXCLUSIVE_WAIT => {
+            Err(TryLockError::WouldBlock) if start.elapsed() < wait => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             Err(TryLockError::WouldBlock) => {
                 return Err(StoreError::Busy {
-                    what: "bring the database to a newer schema",
+                    what,
                     path: lock_path.to_owned(),
                 });
             }
@@ -165,6 +206,11 @@ fn build(path: &Path, schema: &Schema, faults: &Faults) -> Result<(), StoreError
     if fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0) {
         copy_whole(path, &copy)?;
         faults.pass("migrate.copied");
+    } else {
+        // A log without its database: left by a stop while one was moved aside.
+        for suffix in ["-wal", "-shm"] {
+            remove_if_there(&beside(path, suffix))?;
+        }
     }
     migrate(&copy, schema)?;
     File::open(&copy)
@@ -229,4 +275,143 @@ fn migrate(copy: &Path, schema: &Schema) -> Result<(), StoreError> {
     // The mode stands in the file: set here, while nobody else can have it open.
     db.row(WHAT, sqlx::query("PRAGMA journal_mode = WAL"))?;
     db.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const NAMES: &str = "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT";
+    const AGES: &str = "ALTER TABLE people ADD COLUMN age INTEGER NOT NULL DEFAULT 7";
+    const WRONG: &str = "ALTER TABLE nobody ADD COLUMN age INTEGER";
+
+    const fn schema(migrations: &'static [&'static str]) -> Schema {
+        Schema {
+            name: "a test database",
+            application_id: 0x4c74_5465,
+            migrations,
+        }
+    }
+
+    const OLD: Schema = schema(&[NAMES]);
+    const NEW: Schema = schema(&[NAMES, AGES]);
+
+    /// A database of the old schema with a name that stands in its log only, as after a stop.
+    fn old_database(dir: &Path) -> PathBuf {
+        let path = dir.join("people.db");
+        drop(ensure(&path, &OLD, &Faults::none()).unwrap());
+        let mut db = Db::open(&path, Access::Write).unwrap();
+        db.execute(
+            "test",
+            sqlx::query("INSERT INTO people (name) VALUES ('Ada')"),
+        )
+        .unwrap();
+        let log = fs::read(beside(&path, "-wal")).unwrap();
+        let main = fs::read(&path).unwrap();
+        db.close().unwrap();
+        fs::write(&path, main).unwrap();
+        fs::write(beside(&path, "-wal"), log).unwrap();
+        path
+    }
+
+    fn names(path: &Path, column_name: &'static str) -> Vec<String> {
+        let mut db = Db::open(path, Access::Read).unwrap();
+        let query = sql(format!("SELECT CAST({column_name} AS TEXT) FROM people"));
+        let rows = db.rows("test", query).unwrap();
+        db.close().unwrap();
+        rows.iter().map(|row| column(row, 0).unwrap()).collect()
+    }
+
+    #[test]
+    fn migrates_what_stands_in_the_log_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = old_database(dir.path());
+        assert!(fs::metadata(beside(&path, "-wal")).unwrap().len() > 0);
+        drop(ensure(&path, &NEW, &Faults::none()).unwrap());
+        assert_eq!(names(&path, "name"), ["Ada"]);
+        assert_eq!(names(&path, "age"), ["7"]);
+        assert_eq!(inspect(&path, &NEW), Ok(Found::Newest));
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_the_old_database() {
+        const BROKEN: Schema = schema(&[NAMES, AGES, WRONG]);
+        let dir = tempfile::tempdir().unwrap();
+        let path = old_database(dir.path());
+        assert!(ensure(&path, &BROKEN, &Faults::none()).is_err());
+        assert_eq!(inspect(&path, &NEW), Ok(Found::Older));
+        assert_eq!(names(&path, "name"), ["Ada"]);
+        drop(ensure(&path, &NEW, &Faults::none()).unwrap());
+        assert_eq!(names(&path, "age"), ["7"]);
+        assert!(!beside(&path, ".new").exists());
+    }
+
+    #[test]
+    fn a_log_without_its_database_is_not_played_into_a_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = old_database(dir.path());
+        fs::remove_file(&path).unwrap();
+        drop(ensure(&path, &NEW, &Faults::none()).unwrap());
+        assert_eq!(names(&path, "name"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_open_database_is_not_migrated_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = old_database(dir.path());
+        let in_use = ensure(&path, &OLD, &Faults::none()).unwrap();
+        let before = fs::read(&path).unwrap();
+        let refused = ensure(&path, &NEW, &Faults::none()).unwrap_err();
+        assert!(matches!(refused, StoreError::Busy { .. }), "{refused}");
+        assert_eq!(fs::read(&path).unwrap(), before);
+        drop(in_use);
+        drop(ensure(&path, &NEW, &Faults::none()).unwrap());
+        assert_eq!(names(&path, "age"), ["7"]);
+    }
+
+    /// Not a test: the process that ends in the middle of a migration.
+    #[test]
+    fn child() {
+        let Ok(orders) = std::env::var("LONGTAKE_MIGRATE_TEST") else {
+            return;
+        };
+        let (path, point) = orders.split_once('|').unwrap();
+        let point = point.to_owned();
+        let faults = Faults::new(move |at| {
+            if at == point {
+                std::process::abort();
+            }
+        });
+        drop(ensure(Path::new(path), &NEW, &faults));
+    }
+
+    #[test]
+    fn a_stop_at_any_point_leaves_old_or_new_whole() {
+        for (point, expected) in [
+            ("migrate.copied", Found::Older),
+            ("migrate.before_rename", Found::Older),
+            ("migrate.after_rename", Found::Newest),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = old_database(dir.path());
+            let status = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "migrate::tests::child", "--test-threads=1"])
+                .env(
+                    "LONGTAKE_MIGRATE_TEST",
+                    format!("{}|{point}", path.display()),
+                )
+                .stdout(std::process::Stdio::null())
+                .status()
+                .unwrap();
+            assert!(!status.success(), "{point} was not passed");
+            assert_eq!(inspect(&path, &NEW), Ok(expected), "{point}");
+            assert_eq!(names(&path, "name"), ["Ada"], "{point}");
+            drop(ensure(&path, &NEW, &Faults::none()).unwrap());
+            assert_eq!(names(&path, "name"), ["Ada"], "{point}");
+            assert_eq!(names(&path, "age"), ["7"], "{point}");
+            assert!(!beside(&path, ".new").exists(), "{point}");
+        }
+    }
 }

@@ -11,6 +11,9 @@ pub use crate::cbor::DecodeError;
 /// Largest canonical size of plain data in the database; larger results must be files.
 pub const SMALL_MAX_BYTES: usize = 64 * 1024;
 
+/// Largest encoded size of a whole result, all ports together.
+pub const RESULT_MAX_BYTES: usize = 32 << 20;
+
 /// First byte of an encoded row; raised when the encoding changes.
 const PORTS_VERSION: u8 = 1;
 
@@ -182,6 +185,7 @@ pub(crate) fn encode(ports: &[StoredPort]) -> Result<EncodedPorts, StoreError> {
                     let canonical = datum.canonical()?;
                     if canonical.len() > SMALL_MAX_BYTES {
                         return Err(StoreError::TooLarge {
+                            what: "plain data",
                             got_bytes: canonical.len() as u64,
                             most_bytes: SMALL_MAX_BYTES as u64,
                         });
@@ -210,6 +214,13 @@ pub(crate) fn encode(ports: &[StoredPort]) -> Result<EncodedPorts, StoreError> {
                 }
             }
         }
+    }
+    if row.len() > RESULT_MAX_BYTES {
+        return Err(StoreError::TooLarge {
+            what: "a result",
+            got_bytes: row.len() as u64,
+            most_bytes: RESULT_MAX_BYTES as u64,
+        });
     }
     Ok(EncodedPorts {
         content: ContentHash::of(&identity),
@@ -289,5 +300,149 @@ fn decode_value(reader: &mut Reader<'_>) -> Result<StoredValue, DecodeError> {
             at,
             expected: "a kind of stored value",
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn datum() -> impl Strategy<Value = Datum> {
+        let leaf = prop_oneof![
+            Just(Datum::Null),
+            any::<bool>().prop_map(Datum::Bool),
+            any::<i64>().prop_map(Datum::Int),
+            any::<u64>().prop_map(Datum::whole),
+            any::<f64>()
+                .prop_filter("no canonical form", |value| !value.is_nan())
+                .prop_map(|value| Datum::Float(if value == 0.0 { 0.0 } else { value })),
+            ".{0,40}".prop_map(Datum::Text),
+        ];
+        leaf.prop_recursive(5, 64, 8, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..8).prop_map(Datum::List),
+                prop::collection::btree_map(".{0,30}", inner, 0..8).prop_map(Datum::Map),
+            ]
+        })
+    }
+
+    fn value() -> impl Strategy<Value = StoredValue> {
+        prop_oneof![
+            datum().prop_map(StoredValue::Small),
+            (any::<[u8; 32]>(), any::<u64>(), ".{0,20}").prop_map(|(hash, bytes, media_type)| {
+                StoredValue::Blob(StoredBlob {
+                    hash: ContentHash::from_bytes(hash),
+                    bytes,
+                    media_type,
+                })
+            }),
+            prop::option::of(".{0,20}").prop_map(StoredValue::Blocked),
+        ]
+    }
+
+    fn ports() -> impl Strategy<Value = Vec<StoredPort>> {
+        let port = (any::<bool>(), prop::collection::vec(value(), 0..5))
+            .prop_map(|(list, elements)| StoredPort { list, elements });
+        prop::collection::vec(port, 0..5)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn rows_read_back_as_written(ports in ports()) {
+            let bytes = encode_ports(&ports).unwrap();
+            prop_assert_eq!(decode_ports(&bytes), Ok(ports));
+        }
+
+        #[test]
+        fn cut_rows_are_errors(ports in ports(), at in any::<prop::sample::Index>()) {
+            let bytes = encode_ports(&ports).unwrap();
+            let cut = at.index(bytes.len());
+            prop_assert!(decode_ports(&bytes[..cut]).is_err());
+        }
+
+        #[test]
+        fn what_is_read_from_any_bytes_is_canonical(
+            ports in ports(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        ) {
+            let mut bytes = encode_ports(&ports).unwrap();
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            if let Ok(read) = decode_ports(&bytes) {
+                prop_assert_eq!(encode_ports(&read).unwrap(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_counts_and_depths_are_refused() {
+        let deep = [
+            &[1, 0x81, 0x82, 0xf4, 0x81, 0x82, 0x00][..],
+            &[0x81; 100_000],
+        ]
+        .concat();
+        for (name, bytes) in [
+            ("nothing", &[][..]),
+            ("another version", &[2, 0x80]),
+            (
+                "2^64 - 1 ports",
+                &[1, 0x9b, 255, 255, 255, 255, 255, 255, 255, 255],
+            ),
+            (
+                "2^32 - 1 elements",
+                &[1, 0x81, 0x82, 0xf4, 0x9a, 255, 255, 255, 255],
+            ),
+            ("an indefinite list", &[1, 0x9f, 0xff]),
+            ("a length in a longer form", &[1, 0x98, 0]),
+            ("bytes after the end", &[1, 0x80, 0]),
+            (
+                "a tag of no kind",
+                &[1, 0x81, 0x82, 0xf4, 0x81, 0x82, 0x07, 0xf6],
+            ),
+            ("a hundred thousand lists in each other", &deep),
+        ] {
+            assert!(decode_ports(bytes).is_err(), "{name} was read");
+        }
+    }
+
+    #[test]
+    fn identity_is_kind_and_content() {
+        let hash = ContentHash::of(b"x");
+        let blob = |media_type: &str| {
+            let blob = StoredBlob {
+                hash,
+                bytes: 1,
+                media_type: media_type.to_owned(),
+            };
+            content_of(&[StoredPort::one(StoredValue::Blob(blob))]).unwrap()
+        };
+        assert_eq!(blob("image/png"), blob("image/x-png"));
+        let of = |list: bool, value: StoredValue| {
+            let elements = vec![value];
+            content_of(&[StoredPort { list, elements }]).unwrap()
+        };
+        let text = || StoredValue::Small(Datum::from("x"));
+        assert_ne!(of(false, text()), of(true, text()));
+        assert_ne!(of(false, text()), blob("text/plain"));
+        // Pinned: contents of stored results and keys below them hang on it.
+        assert_eq!(of(false, text()).short(), "b594c4370698");
+    }
+
+    #[test]
+    fn the_deepest_value_that_has_a_canonical_form_is_read_back() {
+        let mut datum = Datum::Null;
+        for _ in 0..Datum::MAX_DEPTH {
+            datum = Datum::List(vec![datum]);
+        }
+        let ports = vec![StoredPort::one(StoredValue::Small(datum.clone()))];
+        assert_eq!(decode_ports(&encode_ports(&ports).unwrap()), Ok(ports));
+        let deeper = StoredPort::one(StoredValue::Small(Datum::List(vec![datum])));
+        assert!(matches!(encode_ports(&[deeper]), Err(StoreError::Value(_))));
     }
 }
