@@ -7,7 +7,7 @@ use engine_base::Datum;
 use crate::document::{DocNode, Document, Link, Mode, NodeId};
 use crate::node::Node;
 use crate::parts::{Part, Parts, Shape};
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Problem, ProblemKind, Problems};
 use crate::registry::Registry;
 use crate::spec::InputSpec;
 use crate::suggest::Suggestions;
@@ -21,7 +21,7 @@ pub(crate) struct Checks<'p, 'a> {
     document: &'a Document,
     parts: &'p Parts<'a>,
     suggestions: Suggestions,
-    problems: &'p mut Vec<Problem>,
+    problems: &'p mut Problems,
     broken: HashSet<Place<'a>>,
     /// The definition being checked.
     scope: Option<&'a str>,
@@ -33,7 +33,7 @@ pub(crate) fn check_nodes<'a>(
     document: &'a Document,
     registry: &'a Registry,
     parts: &Parts<'a>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Problems,
 ) -> HashSet<Place<'a>> {
     let mut checks = Checks {
         registry,
@@ -61,9 +61,9 @@ impl<'a> Checks<'_, 'a> {
             if node.mode == Mode::Mute {
                 continue;
             }
-            let before = self.problems.len();
+            let before = self.problems.count();
             self.check_node(id, node);
-            if self.problems.len() > before {
+            if self.problems.count() > before {
                 self.broken.insert((self.scope, id));
             }
         }
@@ -159,14 +159,14 @@ impl<'a> Checks<'_, 'a> {
 
     fn check_values(&mut self, id: &str, node: &DocNode, ty: &dyn Node) {
         let spec = ty.spec();
-        let before = self.problems.len();
+        let before = self.problems.count();
         for (name, datum) in &node.widgets {
             match spec.input(name) {
                 Some(input) => self.check_value(id, name, datum, input),
                 None => self.unknown_input(id, name, spec.inputs.iter().map(|input| input.name)),
             }
         }
-        if self.problems.len() > before {
+        if self.problems.count() > before {
             return;
         }
         let free = spec
@@ -285,27 +285,37 @@ impl<'a> Checks<'_, 'a> {
                 }
             }
             Ok(None) => {}
-            Err(()) => {
-                let outputs: Vec<&str> = match shape {
-                    Shape::Type(ty) => ty.spec().outputs.iter().map(|out| out.name).collect(),
-                    Shape::Part(part) => part.outputs.keys().copied().collect(),
-                    Shape::Unknown => Vec::new(),
-                };
-                let near = self
-                    .suggestions
-                    .nearest(&link.output, outputs.iter().copied());
-                let got = format!("output {} of node {:?}", quoted(&link.output), link.node);
-                let expected = if outputs.is_empty() {
-                    "a node with outputs".to_owned()
-                } else {
-                    format!("one of {}", listed(outputs.iter().copied()))
-                };
-                self.report(
-                    Problem::new(ProblemKind::UnknownOutput, id, got, expected)
-                        .at_port(name)
-                        .near(near),
-                );
-            }
+            Err(()) => match shape {
+                Shape::Type(ty) => {
+                    let outputs = ty.spec().outputs.iter().map(|output| output.name);
+                    self.unknown_output(id, name, link, outputs);
+                }
+                Shape::Part(part) => {
+                    self.unknown_output(id, name, link, part.outputs.keys().copied());
+                }
+                Shape::Unknown => {}
+            },
         }
+    }
+
+    fn unknown_output<'n>(
+        &mut self,
+        id: &str,
+        name: &str,
+        link: &Link,
+        outputs: impl ExactSizeIterator<Item = &'n str> + Clone,
+    ) {
+        let near = self.suggestions.nearest(&link.output, outputs.clone());
+        let got = format!("output {} of node {:?}", quoted(&link.output), link.node);
+        let expected = if outputs.len() == 0 {
+            "a node with outputs".to_owned()
+        } else {
+            format!("one of {}", listed(outputs))
+        };
+        self.report(
+            Problem::new(ProblemKind::UnknownOutput, id, got, expected)
+                .at_port(name)
+                .near(near),
+        );
     }
 }

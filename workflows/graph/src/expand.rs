@@ -10,8 +10,9 @@ use crate::checks::Place;
 use crate::document::{DocNode, Document, Link, Mode, NodeId};
 use crate::node::Node;
 use crate::parts::{Part, Parts, Shape};
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Problem, ProblemKind, Problems};
 use crate::spec::{InputSpec, PortType};
+use crate::widget::quoted;
 
 /// Most nodes of an expanded graph.
 pub(crate) const NODES_MAX: usize = 1_000_000;
@@ -64,6 +65,17 @@ struct Instance<'p, 'a> {
     broken: bool,
 }
 
+/// An input of a bypassed node: its name and type.
+type Socket<'a> = (&'a str, &'a PortType);
+
+/// What bypassed instances of one subgraph pass on.
+#[derive(Default)]
+struct Passing<'a> {
+    sockets: Option<Vec<Socket<'a>>>,
+    /// By the types given and wanted, where no input of the output's number will do.
+    first: HashMap<(String, String), Option<&'a str>>,
+}
+
 /// A port of a node in an instance: instance, node, and its output or input.
 type Step<'a> = (u32, &'a str, &'a str);
 
@@ -73,6 +85,8 @@ pub(crate) struct Expander<'p, 'a, 'o> {
     slots: HashMap<(u32, &'a str), Slot>,
     pub(crate) raws: Vec<Raw<'a>>,
     given: HashMap<(&'o str, &'o str), u32>,
+    /// By type name.
+    passing: HashMap<&'a str, Passing<'a>>,
     /// Where walks that passed through bypassed nodes or into subgraphs ended, by wanted type.
     ended: HashMap<(Step<'a>, String), Option<(u32, u32)>>,
 }
@@ -84,7 +98,7 @@ impl<'p, 'a, 'o> Expander<'p, 'a, 'o> {
         parts: &'p Parts<'a>,
         broken: &HashSet<Place<'a>>,
         given: &'o [(NodeId, String)],
-        problems: &mut Vec<Problem>,
+        problems: &mut Problems,
     ) -> Self {
         let mut expander = Self {
             parts,
@@ -92,6 +106,7 @@ impl<'p, 'a, 'o> Expander<'p, 'a, 'o> {
             slots: HashMap::new(),
             raws: Vec::new(),
             given: HashMap::new(),
+            passing: HashMap::new(),
             ended: HashMap::new(),
         };
         for (at, (node, input)) in (0u32..).zip(given) {
@@ -193,7 +208,7 @@ impl<'p, 'a, 'o> Expander<'p, 'a, 'o> {
     }
 
     /// Order nodes by id, so that nothing later depends on how they were reached.
-    fn sort(&mut self, problems: &mut Vec<Problem>) {
+    fn sort(&mut self, problems: &mut Problems) {
         self.raws.sort_by(|a, b| a.id.cmp(&b.id));
         for (index, raw) in (0u32..).zip(&self.raws) {
             self.slots
@@ -211,7 +226,7 @@ impl<'p, 'a, 'o> Expander<'p, 'a, 'o> {
         }
     }
 
-    fn feed(&mut self, problems: &mut Vec<Problem>) {
+    fn feed(&mut self, problems: &mut Problems) {
         for index in 0..self.raws.len() {
             let raw = &self.raws[index];
             let (instance, local_id, doc, ty) = (raw.instance, raw.local_id, raw.doc, raw.ty);
@@ -229,8 +244,10 @@ impl<'p, 'a, 'o> Expander<'p, 'a, 'o> {
                     feed = Feed::Nothing;
                 }
                 if matches!(feed, Feed::Nothing) && is_missing(input) {
-                    // A node of another version may call its inputs otherwise.
-                    if doc.version == ty.spec().version {
+                    // A node of another version may call its inputs otherwise, and of a link that
+                    // is wrong in itself more was said already.
+                    let told = self.raws[index].broken && doc.links.contains_key(input.name);
+                    if doc.version == ty.spec().version && !told {
                         problems.push(missing(&self.raws[index], input));
                     }
                     self.raws[index].broken = true;
@@ -322,7 +339,11 @@ impl<'p, 'a, 'o> Expander<'p, 'a, 'o> {
         found
     }
 
-    fn next_step(&self, (instance, node, output): Step<'a>, want: &PortType) -> Option<Step<'a>> {
+    fn next_step(
+        &mut self,
+        (instance, node, output): Step<'a>,
+        want: &PortType,
+    ) -> Option<Step<'a>> {
         if let Some(Slot::Child(child)) = self.slots.get(&(instance, node)) {
             let part = self.instances[*child as usize].part?;
             let link = part.def.outputs.get(output)?;
@@ -360,15 +381,15 @@ impl<'p, 'a, 'o> Expander<'p, 'a, 'o> {
     /// Which input of a bypassed node is passed on to its `output`. Sockets are the inputs that
     /// can only be linked, then the linked ones that have a widget, each in port order.
     fn passed_input(
-        &self,
+        &mut self,
         instance: u32,
         node: &'a str,
         doc: &'a DocNode,
         output: &str,
         want: &PortType,
     ) -> Option<&'a str> {
-        let mut sockets: Vec<(&'a str, &PortType)> = Vec::new();
-        let (index, gives) = match self.parts.shape(doc) {
+        let parts = self.parts;
+        match parts.shape(doc) {
             Shape::Type(ty) => {
                 let spec = ty.spec();
                 let plain = spec.inputs.iter().filter(|input| input.widget.is_none());
@@ -376,20 +397,34 @@ impl<'p, 'a, 'o> Expander<'p, 'a, 'o> {
                     input.widget.is_some()
                         && self.outermost_link(instance, node, input.name).is_some()
                 });
-                sockets.extend(plain.chain(linked).map(|input| (input.name, &input.ty)));
+                let sockets = plain.chain(linked);
+                let sockets: Vec<Socket<'_>> =
+                    sockets.map(|input| (input.name, &input.ty)).collect();
                 let index = spec.output_index(output)?;
-                (index, &spec.outputs[index].ty)
+                let same = sockets.get(index).copied();
+                let rest = || sockets.iter().copied();
+                pick(same, rest, &spec.outputs[index].ty, want)
             }
             Shape::Part(part) => {
-                let typed = |name: &&'a str| (*name, part.input_type(name).unwrap_or(&ANY));
-                sockets.extend(part.inputs.keys().map(typed));
-                let index = part.outputs.keys().position(|name| *name == output)?;
-                let gives = part.outputs.get(output).copied().flatten();
-                (index, gives.unwrap_or(&ANY))
+                let index = *part.output_places.get(output)?;
+                let gives = part.outputs.get(output).copied().flatten().unwrap_or(&ANY);
+                let sockets = || part.sockets().map(|(name, ty)| (name, ty.unwrap_or(&ANY)));
+                let passing = self.passing.entry(doc.type_name.as_str()).or_default();
+                let list = &*passing.sockets.get_or_insert_with(|| sockets().collect());
+                let same = list.get(index).copied();
+                if let Some((name, _)) = same.filter(|same| passes(*same, gives, want)) {
+                    return Some(name);
+                }
+                // Without one of the same number the answer depends on the types alone; a large
+                // instance must not be searched again for each of its outputs.
+                let types = (gives.as_str().to_owned(), want.as_str().to_owned());
+                *passing
+                    .first
+                    .entry(types)
+                    .or_insert_with(|| pick(None, || list.iter().copied(), gives, want))
             }
-            Shape::Unknown => return None,
-        };
-        pick(&sockets, index, gives, want)
+            Shape::Unknown => None,
+        }
     }
 
     /// The running node and output behind `output` of a node of the document itself.
@@ -434,7 +469,10 @@ fn is_missing(input: &InputSpec) -> bool {
 fn missing(raw: &Raw<'_>, input: &InputSpec) -> Problem {
     let got = raw.doc.links.get(input.name).map_or_else(
         || "nothing".to_owned(),
-        |link| format!("a link to node {:?} through which nothing comes", link.node),
+        |link| {
+            let node = quoted(&link.node);
+            format!("a link to node {node} through which nothing comes")
+        },
     );
     let expected = if input.widget.is_some() {
         format!("a value or a link of type {:?}", input.ty.as_str())
@@ -444,25 +482,28 @@ fn missing(raw: &Raw<'_>, input: &InputSpec) -> Problem {
     Problem::new(ProblemKind::MissingInput, raw.id.clone(), got, expected).at_port(input.name)
 }
 
-/// The input that a bypassed node passes on to output number `index` of type `gives`, wanted as
-/// `want`: for anything, the input of the same number, else the first; else the input of the same
-/// number where the types agree, else the first of exactly the wanted type, else the first that
-/// agrees with both.
-fn pick<'n>(
-    sockets: &[(&'n str, &PortType)],
-    index: usize,
+/// Whether a bypassed node passes its socket on to the output of the same number, of type `gives`,
+/// wanted as `want`.
+fn passes((_, ty): Socket<'_>, gives: &PortType, want: &PortType) -> bool {
+    let want = if *want == ANY { gives } else { want };
+    *want == ANY || ty.feeds(gives) && ty.feeds(want)
+}
+
+/// The input that a bypassed node passes on to an output of type `gives`, wanted as `want`: the
+/// `same`, of the output's number, where it agrees with both types, else the first of exactly the
+/// wanted type, else the first that agrees with both. Where anything is wanted, the output's own
+/// type is; where that is anything too, the input of the same number, else the first.
+fn pick<'n, 't, I: Iterator<Item = (&'n str, &'t PortType)>>(
+    same: Option<(&'n str, &'t PortType)>,
+    sockets: impl Fn() -> I,
     gives: &PortType,
     want: &PortType,
 ) -> Option<&'n str> {
-    let same = sockets.get(index);
-    if *want == ANY {
-        return same.or_else(|| sockets.first()).map(|(name, _)| *name);
-    }
-    let agrees = |ty: &PortType| ty.feeds(gives) && ty.feeds(want);
-    same.filter(|(_, ty)| agrees(ty))
-        .or_else(|| sockets.iter().find(|(_, ty)| *ty == want))
-        .or_else(|| sockets.iter().find(|(_, ty)| agrees(ty)))
-        .map(|(name, _)| *name)
+    let exact = if *want == ANY { gives } else { want };
+    same.filter(|socket| passes(*socket, gives, want))
+        .or_else(|| sockets().find(|(_, ty)| *ty == exact))
+        .or_else(|| sockets().find(|socket| passes(*socket, gives, want)))
+        .map(|(name, _)| name)
 }
 
 #[cfg(test)]
@@ -474,12 +515,22 @@ mod tests {
         let (picture, mask) = (PortType::named("picture"), PortType::named("mask"));
         let either = PortType::named("picture,mask");
         let sockets = [("mask", &mask), ("both", &either), ("picture", &picture)];
-        assert_eq!(pick(&sockets, 1, &picture, &picture), Some("both"));
-        assert_eq!(pick(&sockets, 0, &picture, &picture), Some("picture"));
-        assert_eq!(pick(&sockets[..2], 0, &picture, &picture), Some("both"));
-        assert_eq!(pick(&sockets[..1], 0, &picture, &picture), None);
-        assert_eq!(pick(&sockets, 2, &picture, &ANY), Some("picture"));
-        assert_eq!(pick(&sockets, 9, &picture, &ANY), Some("mask"));
-        assert_eq!(pick(&[], 0, &picture, &ANY), None);
+        let picked = |count: usize, index: usize, gives: &PortType, want: &PortType| {
+            let sockets = &sockets[..count];
+            pick(
+                sockets.get(index).copied(),
+                || sockets.iter().copied(),
+                gives,
+                want,
+            )
+        };
+        assert_eq!(picked(3, 1, &picture, &picture), Some("both"));
+        assert_eq!(picked(3, 0, &picture, &picture), Some("picture"));
+        assert_eq!(picked(2, 0, &picture, &picture), Some("both"));
+        assert_eq!(picked(1, 0, &picture, &picture), None);
+        assert_eq!(picked(3, 0, &picture, &ANY), Some("picture"));
+        assert_eq!(picked(3, 2, &ANY, &ANY), Some("picture"));
+        assert_eq!(picked(3, 9, &ANY, &ANY), Some("mask"));
+        assert_eq!(picked(0, 0, &picture, &ANY), None);
     }
 }

@@ -2,17 +2,17 @@
 //! bypassed nodes gone, defaults filled in, nodes in the order in which they can run.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 use engine_base::Datum;
 
 use crate::checks::check_nodes;
 use crate::document::{DocNode, Document, Link, NodeId};
-use crate::expand::{Expander, Feed, Raw};
+use crate::expand::{Expander, Feed, NODES_MAX, Raw};
 use crate::node::Node;
 use crate::parts::{Parts, spelled};
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Problem, ProblemKind, Problems};
 use crate::registry::Registry;
 use crate::spec::InputSpec;
 
@@ -223,7 +223,7 @@ pub struct FlattenOptions<'o> {
 pub struct Flattened {
     /// The nodes that are right and depend only on such.
     pub graph: FlatGraph,
-    /// What is wrong, in a fixed order.
+    /// What is wrong, in a fixed order; the first 10,000.
     pub problems: Vec<Problem>,
     /// Ids of running nodes that are not in the graph, for their own problems or those of nodes
     /// they depend on; sorted.
@@ -241,7 +241,7 @@ pub struct FlattenError {
 
 /// Everything that is wrong with `document`, in a fixed order: nodes by themselves, then subgraphs,
 /// then the expanded graph (missing inputs, cycles, targets). Empty means that it can run. Muted
-/// nodes are not looked at.
+/// nodes are not looked at. At most 10,000 are listed.
 pub fn validate(document: &Document, registry: &Registry) -> Vec<Problem> {
     flatten_runnable(document, registry, &FlattenOptions::default()).problems
 }
@@ -268,7 +268,7 @@ pub fn flatten_runnable(
     registry: &Registry,
     options: &FlattenOptions<'_>,
 ) -> Flattened {
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     let parts = Parts::of(document, registry, &mut problems);
     let broken = check_nodes(document, registry, &parts, &mut problems);
     let mut expander = Expander::expand(document, &parts, &broken, options.given, &mut problems);
@@ -290,7 +290,7 @@ pub fn flatten_runnable(
 fn find_targets(
     document: &Document,
     expander: &mut Expander<'_, '_, '_>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Problems,
 ) -> Vec<u32> {
     if document.targets.is_empty() {
         let all = (0u32..).zip(&expander.raws);
@@ -301,7 +301,22 @@ fn find_targets(
             .collect();
     }
     let mut found = Vec::new();
-    for id in &document.targets {
+    let mut seen = HashSet::new();
+    for id in document
+        .targets
+        .iter()
+        .filter(|id| seen.insert(id.as_str()))
+    {
+        if found.len() > NODES_MAX {
+            let expected = format!("targets that name at most {NODES_MAX} nodes");
+            problems.push(Problem::new(
+                ProblemKind::TooManyNodes,
+                "",
+                "more",
+                expected,
+            ));
+            break;
+        }
         if let Some(nodes) = expander.target(id) {
             found.extend(nodes);
         } else {
@@ -323,7 +338,7 @@ fn find_targets(
 
 /// Kahn's algorithm over nodes sorted by id: of those that can come next, the lowest. Nodes in
 /// cycles, and those after them, do not come; each cycle is reported.
-fn order(raws: &[Raw<'_>], problems: &mut Vec<Problem>) -> Vec<u32> {
+fn order(raws: &[Raw<'_>], problems: &mut Problems) -> Vec<u32> {
     let mut waits_for = vec![0u32; raws.len()];
     let mut dependents: Vec<Vec<u32>> = vec![Vec::new(); raws.len()];
     for (index, raw) in (0u32..).zip(raws) {
@@ -357,7 +372,7 @@ fn order(raws: &[Raw<'_>], problems: &mut Vec<Problem>) -> Vec<u32> {
 
 /// Every node that still waits depends on another that does: walking back from each, marking as
 /// one goes, ends in a cycle that is new or known.
-fn report_cycles(raws: &[Raw<'_>], waits_for: &[u32], problems: &mut Vec<Problem>) {
+fn report_cycles(raws: &[Raw<'_>], waits_for: &[u32], problems: &mut Problems) {
     let mut walk_of = vec![0usize; raws.len()];
     for start in 0..raws.len() {
         if waits_for[start] == 0 || walk_of[start] != 0 {
@@ -396,7 +411,7 @@ fn report_cycles(raws: &[Raw<'_>], waits_for: &[u32], problems: &mut Vec<Problem
         problems.push(Problem::new(
             ProblemKind::Cycle,
             ids[0],
-            spelled(&ids),
+            spelled(ids.iter().copied()),
             "links that lead nowhere back",
         ));
     }
@@ -407,7 +422,7 @@ fn assemble(
     order: &[u32],
     targets: &[u32],
     wanted: &[Option<(u32, u32)>],
-    problems: Vec<Problem>,
+    problems: Problems,
 ) -> Flattened {
     const LEFT_OUT: u32 = u32::MAX;
     let mut new_index = vec![LEFT_OUT; raws.len()];
@@ -462,7 +477,7 @@ fn assemble(
         .collect();
     Flattened {
         graph,
-        problems,
+        problems: problems.into_listed(),
         left_out,
     }
 }

@@ -1,20 +1,4 @@
 //! Keys: what identifies a call of a node.
-//!
-//! A key is BLAKE3 over this canonical CBOR item (see [`engine_base::CanonicalWriter`]):
-//!
-//! ```text
-//! [ "longtake/key/1", type name, type version, [ input, … ], side data ]
-//! input   = null                   nothing stands there
-//!         | [ element, … ]         one element; for whole_list inputs the whole list
-//! element = [ kind, h'32 bytes' ]  0 plain data: hash of its canonical encoding
-//!                                  1 file: content hash of its bytes
-//!                                  2 loaded thing: hash of what it was made from
-//! ```
-//!
-//! Inputs stand in the spec's port order, all of them, with defaults filled in. A widget value is an
-//! element of kind 0 over its one form (see [`Widget::normalise`]), so typing a constant and
-//! linking a node that gives it are the same work. Ids, titles, layout, modes, targets, input names
-//! and the order of anything but ports have no place in it.
 
 use engine_base::{CanonicalWriter, ContentHash, Datum, DatumError, Key};
 
@@ -65,6 +49,22 @@ pub enum KeyError {
 }
 
 /// Makes keys of one node type: what all its calls share is encoded once.
+///
+/// A key is BLAKE3 over this canonical CBOR item (see [`engine_base::CanonicalWriter`]):
+///
+/// ```text
+/// [ "longtake/key/1", type name, type version, [ input, … ], side data ]
+/// input   = null                   nothing stands there
+///         | [ element, … ]         one element; for whole_list inputs the whole list
+/// element = [ kind, h'32 bytes' ]  0 plain data: hash of its canonical encoding
+///                                  1 file: content hash of its bytes
+///                                  2 loaded thing: hash of what it was made from
+/// ```
+///
+/// Inputs stand in the spec's port order, all of them, with defaults filled in. A widget value is an
+/// element of kind 0 over its one form (see [`Widget::normalise`]), so typing a constant and
+/// linking a node that gives it are the same work. Ids, titles, layout, modes, targets, input names
+/// and the order of anything but ports have no place in it.
 #[derive(Debug, Clone)]
 pub struct KeyMaker {
     type_name: &'static str,

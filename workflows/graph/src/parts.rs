@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use crate::document::{DocNode, Document, Link, Mode, NodeId, Subgraph};
 use crate::node::Node;
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Problem, ProblemKind, Problems};
 use crate::registry::Registry;
 use crate::spec::{InputSpec, PortType};
+use crate::widget::quoted;
 
 /// Subgraphs may be nested this deep; ids and messages grow with every level.
 pub(crate) const NESTING_MAX: usize = 64;
@@ -20,6 +21,8 @@ pub(crate) struct Part<'a> {
     pub(crate) inputs: BTreeMap<&'a str, Vec<&'a InputSpec>>,
     /// What each output gives; `None` where the inner type is not known.
     pub(crate) outputs: BTreeMap<&'a str, Option<&'a PortType>>,
+    /// The place of each output by name.
+    pub(crate) output_places: HashMap<&'a str, usize>,
     /// (inner node, its input) -> the input of the subgraph that feeds it.
     pub(crate) fed_by: HashMap<(&'a str, &'a str), &'a str>,
     /// Nodes after expansion.
@@ -29,10 +32,13 @@ pub(crate) struct Part<'a> {
     depth: usize,
 }
 
-impl Part<'_> {
-    /// The type of input `name`, as far as it is known.
-    pub(crate) fn input_type(&self, name: &str) -> Option<&PortType> {
-        Some(&self.inputs.get(name)?.first()?.ty)
+impl<'a> Part<'a> {
+    /// The inputs as sockets of a bypassed instance, by name.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = (&'a str, Option<&'a PortType>)> {
+        let ty = |specs: &Vec<&'a InputSpec>| specs.first().map(|spec| &spec.ty);
+        self.inputs
+            .iter()
+            .map(move |(name, specs)| (*name, ty(specs)))
     }
 }
 
@@ -92,7 +98,7 @@ impl<'a> Parts<'a> {
     pub(crate) fn of(
         document: &'a Document,
         registry: &'a Registry,
-        problems: &mut Vec<Problem>,
+        problems: &mut Problems,
     ) -> Self {
         let mut parts = Self {
             registry,
@@ -115,11 +121,12 @@ impl<'a> Parts<'a> {
         parts
     }
 
-    fn analyse(&self, name: &'a str, def: &'a Subgraph, problems: &mut Vec<Problem>) -> Part<'a> {
+    fn analyse(&self, name: &'a str, def: &'a Subgraph, problems: &mut Problems) -> Part<'a> {
         let mut part = Part {
             def,
             inputs: BTreeMap::new(),
             outputs: BTreeMap::new(),
+            output_places: HashMap::new(),
             fed_by: HashMap::new(),
             size: self.size_of(&def.nodes),
             faulty: false,
@@ -130,7 +137,7 @@ impl<'a> Parts<'a> {
                 part.depth = part.depth.max(inner.depth + 1);
             }
         }
-        let before = problems.len();
+        let before = problems.count();
         let mut bad = |port: &str, got: String, expected: &str| {
             problems.push(
                 Problem::new(ProblemKind::BadBoundary, "", got, expected)
@@ -173,7 +180,8 @@ impl<'a> Parts<'a> {
                 }
             }
         }
-        part.faulty = problems.len() > before;
+        part.output_places = part.outputs.keys().copied().zip(0..).collect();
+        part.faulty = problems.count() > before;
         part
     }
 
@@ -189,7 +197,7 @@ impl<'a> Parts<'a> {
 
 /// Names of definitions, each after those it holds; those that hold themselves are reported and
 /// left out. Iterative: definitions may be chained as long as a file allows.
-fn innermost_first<'a>(document: &'a Document, problems: &mut Vec<Problem>) -> Vec<&'a str> {
+fn innermost_first<'a>(document: &'a Document, problems: &mut Problems) -> Vec<&'a str> {
     let children = |name: &str| -> Vec<&'a str> {
         let nodes = document.subgraphs[name].nodes.values();
         let live = nodes.filter(|node| node.mode != Mode::Mute);
@@ -200,60 +208,93 @@ fn innermost_first<'a>(document: &'a Document, problems: &mut Vec<Problem>) -> V
             .map(|(name, _)| name.as_str())
             .collect()
     };
-    let (mut order, mut recursive) = (Vec::new(), HashSet::new());
+    let (mut order, mut rings) = (Vec::new(), 0usize);
     let mut done: HashSet<&str> = HashSet::new();
     for start in document.subgraphs.keys() {
         if done.contains(start.as_str()) {
             continue;
         }
-        let mut path: Vec<(&str, std::vec::IntoIter<&str>)> = Vec::new();
-        let mut place_in_path: HashMap<&str, usize> = HashMap::new();
-        path.push((start, children(start).into_iter()));
-        place_in_path.insert(start, 0);
-        while let Some((name, rest)) = path.last_mut() {
-            let name = *name;
-            let Some(child) = rest.next() else {
+        let mut path = vec![Visit::new(start, children(start))];
+        let mut place_in_path: HashMap<&str, usize> = HashMap::from([(start.as_str(), 0)]);
+        while let Some(visit) = path.last_mut() {
+            let Some(child) = visit.rest.next() else {
+                let (name, back_to) = (visit.name, visit.back_to);
                 path.pop();
                 place_in_path.remove(name);
                 done.insert(name);
-                if !recursive.contains(name) {
+                // Its own place is now the length of the path.
+                if back_to > path.len() {
                     order.push(name);
+                } else if let Some(outer) = path.last_mut() {
+                    outer.back_to = outer.back_to.min(back_to);
                 }
                 continue;
             };
             if let Some(&at) = place_in_path.get(child) {
-                let ring: Vec<&str> = path[at..].iter().map(|(name, _)| *name).collect();
-                let got = spelled(&ring);
+                visit.back_to = visit.back_to.min(at);
+                rings += 1;
+                if rings > RINGS_TOLD {
+                    continue;
+                }
+                let got = spelled(path[at..].iter().map(|visit| visit.name));
+                let expected = "a subgraph that does not hold itself";
                 problems.push(
-                    Problem::new(
-                        ProblemKind::RecursiveSubgraph,
-                        "",
-                        got,
-                        "a subgraph that does not hold itself",
-                    )
-                    .within(Some(child)),
+                    Problem::new(ProblemKind::RecursiveSubgraph, "", got, expected)
+                        .within(Some(child)),
                 );
-                recursive.extend(ring);
             } else if !done.contains(child) {
                 place_in_path.insert(child, path.len());
-                path.push((child, children(child).into_iter()));
+                path.push(Visit::new(child, children(child)));
             }
         }
     }
     order
 }
 
-/// A ring of names as a path that ends where it began; the middle of a long one is left out.
-pub(crate) fn spelled(ring: &[&str]) -> String {
-    const SHOWN: usize = 16;
-    let mut names: Vec<String> = ring.iter().map(|name| (*name).to_owned()).collect();
-    if names.len() > 2 * SHOWN {
-        let left_out = names.len() - 2 * SHOWN;
-        let tail = names.split_off(names.len() - SHOWN);
-        names.truncate(SHOWN);
-        names.push(format!("({left_out} more)"));
-        names.extend(tail);
+/// Recursions that are spelled out; each costs a walk along its path.
+const RINGS_TOLD: usize = 100;
+
+/// A definition on the path of the walk.
+struct Visit<'a> {
+    name: &'a str,
+    rest: std::vec::IntoIter<&'a str>,
+    /// Lowest place in the path that it or what it holds leads back to.
+    back_to: usize,
+}
+
+impl<'a> Visit<'a> {
+    fn new(name: &'a str, children: Vec<&'a str>) -> Self {
+        Self {
+            name,
+            rest: children.into_iter(),
+            back_to: usize::MAX,
+        }
     }
-    names.extend(ring.first().map(|name| (*name).to_owned()));
+}
+
+/// A ring of names as a path that ends where it began; the middle of a long one is left out.
+pub(crate) fn spelled<'n>(
+    ring: impl ExactSizeIterator<Item = &'n str> + DoubleEndedIterator + Clone,
+) -> String {
+    const SHOWN: usize = 16;
+    let first = ring.clone().next();
+    let mut names: Vec<String> = Vec::new();
+    if ring.len() > 2 * SHOWN {
+        let left_out = ring.len() - 2 * SHOWN;
+        names.extend(ring.clone().take(SHOWN).map(quoted_if_long));
+        names.push(format!("({left_out} more)"));
+        names.extend(ring.skip(left_out + SHOWN).map(quoted_if_long));
+    } else {
+        names.extend(ring.map(quoted_if_long));
+    }
+    names.extend(first.map(quoted_if_long));
     names.join(" -> ")
+}
+
+fn quoted_if_long(name: &str) -> String {
+    if name.len() > 60 {
+        quoted(name)
+    } else {
+        name.to_owned()
+    }
 }

@@ -189,6 +189,34 @@ impl Problem {
     }
 }
 
+/// Problems as they are found. A hostile file must not fill memory with sentences: past
+/// [`Problems::LISTED_MAX`] they are only counted.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    listed: Vec<Problem>,
+    count: usize,
+}
+
+impl Problems {
+    pub(crate) const LISTED_MAX: usize = 10_000;
+
+    pub(crate) fn push(&mut self, problem: Problem) {
+        self.count += 1;
+        if self.listed.len() < Self::LISTED_MAX {
+            self.listed.push(problem);
+        }
+    }
+
+    /// How many there are, listed or not.
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn into_listed(self) -> Vec<Problem> {
+        self.listed
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subgraph = self

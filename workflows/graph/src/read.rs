@@ -8,6 +8,7 @@ use engine_base::Datum;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
 use crate::document::{DocNode, Document, Link, Position, Subgraph};
+use crate::widget::quoted;
 
 /// How large a document may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,9 @@ impl Limits {
     pub const MAX_DEPTH: usize = 120;
     /// The reader takes no more nodes, whatever is asked.
     pub const MAX_NODES: usize = 1_000_000;
+    /// Longest name of a node, input, output or subgraph, in bytes: names are repeated in ids of
+    /// expanded graphs and in messages.
+    pub const NAME_BYTES: usize = 4096;
 }
 
 impl Default for Limits {
@@ -214,6 +218,11 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Unique<V> {
         let what = self.what;
         let mut members = BTreeMap::new();
         while let Some(name) = map.next_key::<String>()? {
+            if name.len() > Limits::NAME_BYTES {
+                let (max, name) = (Limits::NAME_BYTES, quoted(&name));
+                let message = format!("{what} {name}: expected a name of at most {max} bytes");
+                return Err(A::Error::custom(message));
+            }
             if members.contains_key(&name) {
                 let message = format!("{what} {name:?}: the name stands twice");
                 return Err(A::Error::custom(message));

@@ -1,6 +1,7 @@
 //! Static descriptions of node types.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use engine_base::Datum;
@@ -222,5 +223,40 @@ impl NodeSpec {
     /// Position of the output called `name`.
     pub fn output_index(&self, name: &str) -> Option<usize> {
         self.outputs.iter().position(|output| output.name == name)
+    }
+
+    /// What is wrong with the spec itself, for tests of node types: names that are empty or stand
+    /// twice, defaults that their own widgets refuse.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut seen = BTreeSet::new();
+        if self.type_name.is_empty() || self.version == 0 {
+            faults.push("expected a type name and a version of at least 1".to_owned());
+        }
+        for input in &self.inputs {
+            let name = input.name;
+            if name.is_empty() || !seen.insert(name) {
+                faults.push(format!("input {name:?}: expected a name of its own"));
+            }
+            let Some(widget) = &input.widget else {
+                continue;
+            };
+            if let Some(datum) = widget.default_datum()
+                && let Err(fault) = widget.check(&datum)
+            {
+                let (expected, got) = (fault.expected, fault.got);
+                faults.push(format!(
+                    "input {name:?}: expected a default of {expected}, got {got}"
+                ));
+            }
+        }
+        seen.clear();
+        for output in &self.outputs {
+            if output.name.is_empty() || !seen.insert(output.name) {
+                let name = output.name;
+                faults.push(format!("output {name:?}: expected a name of its own"));
+            }
+        }
+        faults
     }
 }

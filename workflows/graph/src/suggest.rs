@@ -34,6 +34,7 @@ impl Suggestions {
         let most = (got.len() / 3).clamp(1, 3);
         let mut best: Option<(usize, &str)> = None;
         for name in names {
+            self.spend(1)?;
             // A length that differs by more than the best distance cannot win.
             if name.len() > 4 * LONGEST_CHARS {
                 continue;
@@ -43,13 +44,23 @@ impl Suggestions {
             if other.len().abs_diff(got.len()) >= near {
                 continue;
             }
-            self.cells_left = self.cells_left.checked_sub(got.len() * other.len() + 1)?;
+            self.spend(got.len() * other.len())?;
             let distance = distance(&got, &other);
             if distance < near {
                 best = Some((distance, name));
             }
         }
         best.map(|(_, name)| name.to_owned())
+    }
+
+    /// `None` from the first time that more is asked than is left.
+    fn spend(&mut self, cells: usize) -> Option<()> {
+        if cells > self.cells_left {
+            self.cells_left = 0;
+            return None;
+        }
+        self.cells_left -= cells;
+        Some(())
     }
 }
 

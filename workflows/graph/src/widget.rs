@@ -15,6 +15,9 @@ pub(crate) struct ValueFault {
     pub(crate) expected: String,
 }
 
+/// The nearest float to the largest seed is one above it.
+const TWO_TO_64: f64 = u64::MAX as f64;
+
 /// Largest float up to which every whole number is one of its own.
 const EXACT_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
 
@@ -159,7 +162,7 @@ fn check_seed(datum: &Datum) -> Result<(), ValueFault> {
     let wanted = "a whole number from 0 to 18446744073709551615";
     match datum {
         // A float this large has lost digits; JSON readers give one for 2^64 and above.
-        Datum::Float(value) if *value >= 18_446_744_073_709_551_616.0 => {
+        Datum::Float(value) if *value >= TWO_TO_64 => {
             Err(outside(ProblemKind::AboveMax, datum, u64::MAX))
         }
         Datum::Float(value) if value.abs() > EXACT_FLOAT_MAX => Err(wrong_type(
