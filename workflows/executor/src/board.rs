@@ -1,10 +1,14 @@
 //! The state of a run, changed under one lock: which nodes are where, who waits for whom, which
 //! work is in flight, and what is let go.
 
+mod asking;
+mod expansions;
+mod outcome;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use engine_base::{Code, ContentHash, Key};
+use engine_base::{ContentHash, Key};
 use flow_graph::{Node, NodeError, Value};
 
 use crate::costs::Costs;
@@ -12,8 +16,8 @@ use crate::element::{self, Feed, Ports, Taken};
 use crate::memo::Memo;
 use crate::net::{Net, Source};
 use crate::observe::{Ending, RunEvent};
-use crate::queue::{Closed, Job, Place, Queues};
-use crate::report::{NodeFailure, RunReport, SkippedNode};
+use crate::queue::{Job, Place, Queues};
+use crate::report::RunReport;
 
 /// Why an element has no result.
 #[derive(Debug, Clone)]
@@ -177,6 +181,8 @@ pub(crate) struct Board {
     /// Nodes asked for and not done.
     pub(crate) open: usize,
     pub(crate) done: usize,
+    /// A call was not begun, or gave up, because the run was asked to stop.
+    pub(crate) stopped: bool,
     /// What is to be done and what is done, in predicted seconds.
     pub(crate) work: f64,
     work_done: f64,
@@ -273,118 +279,6 @@ impl Board {
         self.apply();
     }
 
-    /// Ask for a node and for everything it needs for certain.
-    fn ask(&mut self, node: usize) {
-        let mut open = vec![node];
-        while let Some(at) = open.pop() {
-            if self.entries[at].state != State::Idle {
-                continue;
-            }
-            self.entries[at].state = State::Waiting;
-            self.open += 1;
-            self.work += self.weight(at);
-            let sources = Arc::clone(&self.entries[at].sources);
-            let mut fault = None;
-            for source in sources.iter() {
-                let Source::Link { node, lazy, .. } = source else {
-                    continue;
-                };
-                if !lazy && let Err(root) = self.depend(at, *node, &mut open) {
-                    fault = Some(root);
-                }
-            }
-            self.ready_or_skip(at, fault);
-        }
-    }
-
-    /// Make `at` wait for `source`; the failed node when that cannot be had.
-    fn depend(&mut self, at: usize, source: usize, open: &mut Vec<usize>) -> Result<(), usize> {
-        match self.entries[source].state {
-            State::Done => return Ok(()),
-            State::Failed => return Err(source),
-            State::Skipped(root) => return Err(root),
-            State::Idle => open.push(source),
-            State::Waiting | State::Active | State::Stopped | State::Unused => {}
-        }
-        self.entries[source].dependents.push(Dependent::Node(at));
-        self.entries[at].waiting += 1;
-        Ok(())
-    }
-
-    fn ready_or_skip(&mut self, at: usize, fault: Option<usize>) {
-        if let Some(root) = fault {
-            self.changes.push(Change::Close(at, State::Skipped(root)));
-        } else if self.entries[at].waiting == 0 {
-            self.queues.push(Job::Prepare(at));
-        }
-    }
-
-    /// The inputs of `at`, all of which are there. `None` when it was skipped instead.
-    pub(crate) fn gather(&mut self, at: usize) -> Option<Gathered> {
-        let sources = Arc::clone(&self.entries[at].sources);
-        let mut feeds = Vec::with_capacity(sources.len());
-        let mut lazy = Vec::with_capacity(sources.len());
-        let mut fault = None;
-        for (input, source) in sources.iter().enumerate() {
-            lazy.push(matches!(source, Source::Link { lazy: true, .. }));
-            feeds.push(match source {
-                Source::Absent => Feed::Absent,
-                Source::Fixed(list) => Feed::Fixed(Arc::clone(list)),
-                Source::Link { node, output, lazy } => {
-                    let asked = self.entries[at].asked.get(input).copied().unwrap_or(false);
-                    let source = &self.entries[*node];
-                    match &source.outputs {
-                        _ if *lazy && !asked => Feed::Unasked,
-                        Some(ports) if source.state == State::Done => {
-                            Feed::Port(Arc::clone(ports), *output)
-                        }
-                        _ => {
-                            fault = Some(*node);
-                            Feed::Absent
-                        }
-                    }
-                }
-            });
-        }
-        if let Some(root) = fault {
-            self.changes.push(Change::Close(at, State::Skipped(root)));
-            self.apply();
-            return None;
-        }
-        let entry = &mut self.entries[at];
-        entry.state = State::Active;
-        Some(Gathered {
-            node: Arc::clone(&entry.node),
-            feeds,
-            lazy,
-            taken: std::mem::take(&mut entry.taken),
-        })
-    }
-
-    /// `at` needs these lazy links before it can go on.
-    pub(crate) fn ask_lazy(&mut self, at: usize, inputs: &[usize], taken: Vec<Taken>) {
-        let sources = Arc::clone(&self.entries[at].sources);
-        let entry = &mut self.entries[at];
-        entry.taken = taken;
-        entry.state = State::Waiting;
-        entry.asked.resize(sources.len(), false);
-        let mut fault = None;
-        let mut open = Vec::new();
-        for input in inputs {
-            self.entries[at].asked[*input] = true;
-            if let Source::Link { node, .. } = sources[*input]
-                && let Err(root) = self.depend(at, node, &mut open)
-            {
-                fault = Some(root);
-            }
-        }
-        for source in open {
-            self.ask(source);
-        }
-        self.ready_or_skip(at, fault);
-        self.apply();
-    }
-
     /// `at` has this many elements.
     pub(crate) fn elements(&mut self, at: usize, count: usize) {
         let entry = &mut self.entries[at];
@@ -470,70 +364,6 @@ impl Board {
         self.apply();
     }
 
-    /// The commit failed after the result was passed on.
-    pub(crate) fn fail_late(&mut self, place: Place, error: &NodeError) {
-        self.note_failure(place, error);
-        let entry = &mut self.entries[place.node];
-        entry.failed = Some(place.node);
-        if entry.state == State::Done {
-            entry.state = State::Failed;
-            self.tainted.push(place.node);
-            self.event_finished(place.node, Ending::Failed);
-        }
-    }
-
-    /// Predicted seconds of one call of a node; for a type never measured, an arbitrary twentieth.
-    fn weight(&self, node: usize) -> f64 {
-        let type_name = self.entries[node].node.spec().type_name;
-        self.costs.secs_per_call(type_name).unwrap_or(0.05)
-    }
-
-    /// Predicted seconds of what is done, running calls with the part that is done.
-    pub(crate) fn work_so_far(&self) -> f64 {
-        let mut partial: Vec<(Place, f64)> = self.partial.iter().map(|(p, f)| (*p, *f)).collect();
-        partial.sort_unstable_by_key(|(place, _)| *place);
-        let running = partial.iter().map(|(place, f)| f * self.weight(place.node));
-        self.work_done + running.sum::<f64>()
-    }
-
-    fn report_mut(&mut self) -> &mut RunReport {
-        self.report
-            .get_or_insert_with(|| Box::new(RunReport::empty()))
-    }
-
-    pub(crate) fn tally(&mut self, node: usize, tally: impl FnOnce(&mut crate::report::TypeCount)) {
-        let type_name = self.entries[node].node.spec().type_name;
-        tally(self.report_mut().by_type.entry(type_name).or_default());
-    }
-
-    pub(crate) fn count(&mut self, count: impl FnOnce(&mut RunReport)) {
-        count(self.report_mut());
-    }
-
-    fn note_failure(&mut self, place: Place, error: &NodeError) {
-        self.count(|report| report.failed += 1);
-        self.tally(place.node, |count| count.failed += 1);
-        self.note_error(place, error);
-    }
-
-    pub(crate) fn note_error(&mut self, place: Place, error: &NodeError) {
-        let entry = &self.entries[place.node];
-        let spec = entry.node.spec();
-        // Texts about an input begin with `input "name"`; where one does, the shell can point.
-        let named = |name: &str| error.message.starts_with(&format!("input {name:?}"));
-        let input = spec.inputs.iter().find(|input| named(input.name));
-        let failure = NodeFailure {
-            node: entry.id.to_string(),
-            display: entry.display.to_string(),
-            type_name: spec.type_name.to_owned(),
-            input: input.map(|input| input.name.to_owned()),
-            element: (entry.results.len() > 1).then_some(place.element),
-            code: error.code,
-            message: error.message.clone(),
-        };
-        self.report_mut().add_error(failure);
-    }
-
     /// Carry out all changes, and those that follow from them.
     fn apply(&mut self) {
         while let Some(change) = self.changes.pop() {
@@ -580,7 +410,10 @@ impl Board {
             Err(Fault::Because(root)) => {
                 entry.failed.get_or_insert(root);
             }
-            Err(Fault::Stopped) => entry.stopped = true,
+            Err(Fault::Stopped) => {
+                entry.stopped = true;
+                self.stopped = true;
+            }
         }
         if entry.left > 0 {
             return;
@@ -645,26 +478,6 @@ impl Board {
         }
     }
 
-    fn note_skip(&mut self, node: usize, root: usize) {
-        let (entry, root) = (&self.entries[node], &self.entries[root]);
-        let skip = SkippedNode {
-            node: entry.id.to_string(),
-            display: entry.display.to_string(),
-            because: root.id.to_string(),
-        };
-        self.report_mut().add_skip(skip);
-    }
-
-    fn event_finished(&mut self, node: usize, ending: Ending) {
-        let entry = &self.entries[node];
-        self.events.push(RunEvent::NodeFinished {
-            node: Arc::clone(&entry.id),
-            display: Arc::clone(&entry.display),
-            type_name: entry.node.spec().type_name,
-            ending,
-        });
-    }
-
     fn wake(&mut self, dependent: Dependent) {
         match dependent {
             Dependent::Node(node) => {
@@ -719,176 +532,4 @@ impl Board {
             }
         }
     }
-
-    /// Put a graph in the place of a call.
-    pub(crate) fn expand(&mut self, place: Place, key: Key, splice: Splice) {
-        let links = splice.outputs.iter().filter_map(|output| match output {
-            OutputOf::Link(node, _) => Some(*node),
-            OutputOf::Known(_) => None,
-        });
-        let linked: Vec<usize> = links.collect();
-        let roots = linked.iter().chain(&splice.roots).copied();
-        let first = self.add(splice.net, roots.collect::<Vec<_>>(), Some(place));
-        self.await_last += 1;
-        let id = self.await_last;
-        let outputs = splice.outputs.into_iter().map(|output| match output {
-            OutputOf::Known(list) => PartOfOutput::Known(list),
-            OutputOf::Link(node, output) => PartOfOutput::Link(first + node, output),
-        });
-        let waiting = Await {
-            place,
-            key,
-            left: linked.len(),
-            outputs: outputs.collect(),
-            inputs: splice.inputs,
-            wall_millis: splice.wall_millis,
-        };
-        self.awaits.insert(id, waiting);
-        for node in &linked {
-            let entry = &mut self.entries[first + node];
-            entry.consumers += 1;
-            entry.dependents.push(Dependent::Expansion(id));
-        }
-        if linked.is_empty() {
-            self.close_expansion(id);
-        }
-        for node in splice.roots.iter().chain(&linked) {
-            self.ask(first + node);
-        }
-        self.apply();
-    }
-
-    fn close_expansion(&mut self, id: u64) {
-        let Some(done) = self.awaits.remove(&id) else {
-            return;
-        };
-        let mut ports: Ports = Vec::with_capacity(done.outputs.len());
-        for output in done.outputs {
-            ports.push(match output {
-                PartOfOutput::Known(list) => list,
-                PartOfOutput::Link(node, output) => {
-                    let list = self.entries[node].outputs.as_ref();
-                    let list = list.and_then(|ports| ports.get(output)).cloned();
-                    self.release(node);
-                    list.unwrap_or_default()
-                }
-            });
-        }
-        self.queues.push(Job::Close(Box::new(Closed {
-            place: done.place,
-            key: done.key,
-            ports: Arc::new(ports),
-            inputs: done.inputs,
-            wall_millis: done.wall_millis,
-        })));
-    }
-
-    fn fail_expansion(&mut self, id: u64, fault: &Fault) {
-        let Some(failed) = self.awaits.remove(&id) else {
-            return;
-        };
-        for output in &failed.outputs {
-            if let PartOfOutput::Link(node, _) = output {
-                self.release(*node);
-            }
-        }
-        let flight = self.flights.remove(&failed.key);
-        if let Some(Flight::Running { waiters, .. }) = flight {
-            for waiter in waiters {
-                self.changes
-                    .push(Change::Settle(waiter, Err(fault.clone()), How::Shared));
-            }
-        }
-        self.changes
-            .push(Change::Settle(failed.place, Err(fault.clone()), How::Ran));
-    }
-
-    /// The expansion of `owner` needs its own result: that is `owner`'s fault.
-    pub(crate) fn fail_endless(&mut self, owner: Place) {
-        let ids = self
-            .awaits
-            .iter()
-            .filter(|(_, waiting)| waiting.place == owner);
-        if let Some(id) = ids.map(|(id, _)| *id).min() {
-            self.fail_expansion(id, &Fault::Error(endless()));
-            self.apply();
-        }
-    }
-
-    /// Nothing is ready or running and yet nodes wait: expansions that need each other's results.
-    /// They fail, and so the run ends.
-    pub(crate) fn break_knot(&mut self) {
-        let mut ids: Vec<u64> = self.awaits.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
-            self.fail_expansion(id, &Fault::Error(endless()));
-            self.apply();
-        }
-    }
-
-    /// Complete the report: outputs of the targets, and what failed late taken out.
-    pub(crate) fn finish(&mut self) -> Box<RunReport> {
-        self.skip_tainted();
-        let mut report = self
-            .report
-            .take()
-            .unwrap_or_else(|| Box::new(RunReport::empty()));
-        report.nodes = self.done as u64;
-        for target in &self.pinned {
-            let entry = &self.entries[*target];
-            if let (State::Done, Some(ports)) = (entry.state, &entry.outputs) {
-                let outputs = entry.node.spec().outputs.iter().zip(ports.iter());
-                let outputs = outputs.map(|(output, elements)| crate::report::TargetPort {
-                    name: output.name,
-                    elements: elements.clone(),
-                });
-                report
-                    .outputs
-                    .insert(entry.id.to_string(), outputs.collect());
-            }
-        }
-        report
-    }
-
-    /// What went on with a result whose commit failed later is not complete either.
-    fn skip_tainted(&mut self) {
-        if self.tainted.is_empty() {
-            return;
-        }
-        let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.entries.len()];
-        for (at, entry) in self.entries.iter().enumerate() {
-            for (input, source) in entry.sources.iter().enumerate() {
-                if let Source::Link { node, lazy, .. } = source
-                    && (!lazy || entry.asked.get(input).copied().unwrap_or(false))
-                {
-                    below[*node].push(at);
-                }
-            }
-            // An expansion's results are its parent's.
-            if let Some(parent) = entry.parent {
-                below[at].push(parent.node);
-            }
-        }
-        let mut open: Vec<(usize, usize)> = std::mem::take(&mut self.tainted)
-            .into_iter()
-            .map(|root| (root, root))
-            .collect();
-        while let Some((at, root)) = open.pop() {
-            for next in &below[at] {
-                if self.entries[*next].state == State::Done {
-                    self.entries[*next].state = State::Skipped(root);
-                    self.note_skip(*next, root);
-                    open.push((*next, root));
-                }
-            }
-        }
-    }
-}
-
-/// The error of a node whose expansion needs the node's own result.
-pub(crate) fn endless() -> NodeError {
-    NodeError::new(
-        Code::BadInput,
-        "the graph it expands to needs its own result: expected one that comes to an end",
-    )
 }

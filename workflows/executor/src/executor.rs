@@ -144,8 +144,9 @@ impl Executor {
         cancel: &CancelToken,
     ) -> Result<RunReport, RunError> {
         let begun = self.begin(document, request)?;
+        let reached = begun.net.consumers(begun.targets.iter().copied());
         observer.event(&RunEvent::Started {
-            nodes: begun.net.nodes.len(),
+            nodes: reached.iter().flatten().count(),
         });
         let mut board = Board::new(request.costs.clone());
         board.begin(begun.net, &begun.targets);

@@ -161,19 +161,26 @@ impl Worker {
             if let Err(error) = shared.artifacts.hold_all(found.iter().flatten()) {
                 tracing::warn!(%error, "files of results in use may be pruned during the run");
             }
-            shared.update(None, |guarded| {
-                for (ready, found) in calls.into_iter().zip(found) {
-                    match found.filter(|ports| shared.artifacts.are_there(ports)) {
-                        Some(ports) => {
-                            let ports = Ok(Arc::new(ports));
-                            guarded
-                                .board
-                                .land(ready.key, ready.place, ports, How::Reused, false);
-                        }
-                        None => missing.push(ready),
-                    }
+            let there = found
+                .into_iter()
+                .map(|found| found.filter(|ports| shared.artifacts.are_there(ports)));
+            let mut landed = Vec::new();
+            for (ready, found) in calls.into_iter().zip(there) {
+                match found {
+                    Some(ports) => landed.push((ready, ports)),
+                    None => missing.push(ready),
                 }
-            });
+            }
+            if !landed.is_empty() {
+                shared.update(None, |guarded| {
+                    for (ready, ports) in landed {
+                        let ports = Ok(Arc::new(ports));
+                        guarded
+                            .board
+                            .land(ready.key, ready.place, ports, How::Reused, false);
+                    }
+                });
+            }
             calls = rest;
         }
         missing

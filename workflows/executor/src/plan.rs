@@ -119,6 +119,8 @@ struct Tally {
     will_run: usize,
     unknown: usize,
     until: Option<usize>,
+    /// Which lazy links it takes depends on what is not known yet.
+    undecided: bool,
     failure: Option<String>,
 }
 
@@ -145,7 +147,7 @@ struct Work {
 enum Element {
     Call(Key, flow_graph::Call),
     Blocked,
-    Unknown(usize),
+    Unknown { cause: usize, undecided: bool },
     Failed(String),
 }
 
@@ -261,11 +263,11 @@ impl<'a> Planner<'a> {
                     match ports.and_then(|ports| ports.get(*output)) {
                         Some(PlanPort::List(slots)) => feed_of(slots),
                         Some(PlanPort::Unknown(cause)) => {
-                            wholly = Some(*cause);
+                            wholly = Some((*cause, input));
                             (Feed::Absent, None)
                         }
                         None => {
-                            wholly = Some(*node);
+                            wholly = Some((*node, input));
                             (Feed::Absent, None)
                         }
                     }
@@ -274,8 +276,9 @@ impl<'a> Planner<'a> {
             feeds.push(feed);
             gaps.push(gap);
         }
-        if let Some(cause) = wholly {
+        if let Some((cause, input)) = wholly {
             let work = &mut self.work[at];
+            work.tally.undecided = !lazy[input];
             work.tally.unknown = 1;
             work.tally.until = Some(cause);
             let ports = vec![PlanPort::Unknown(cause); spec.outputs.len()];
@@ -341,14 +344,16 @@ impl<'a> Planner<'a> {
                 return None;
             }
             let gap = gap.as_ref()?;
-            if inputs.spec.inputs[input].whole_list {
-                return gap.iter().flatten().next().copied();
-            }
-            let place = index.min(gap.len().saturating_sub(1));
-            gap.get(place).copied().flatten()
+            let cause = if inputs.spec.inputs[input].whole_list {
+                gap.iter().flatten().next().copied()
+            } else {
+                let place = index.min(gap.len().saturating_sub(1));
+                gap.get(place).copied().flatten()
+            };
+            Some((cause?, !inputs.lazy[input]))
         });
-        if let Some(cause) = cause {
-            return Ok(Element::Unknown(cause));
+        if let Some((cause, undecided)) = cause {
+            return Ok(Element::Unknown { cause, undecided });
         }
         match step {
             Ok(Step::Ready(call)) => Ok(match keys::key(self.side_data, &**node, &call) {
@@ -396,8 +401,9 @@ impl<'a> Planner<'a> {
             let known = match element {
                 Element::Call(key, call) => self.call(at, &node, key, &call, &mut tally),
                 Element::Blocked => Known::Ports(Arc::new(blocked_ports(spec))),
-                Element::Unknown(cause) => {
+                Element::Unknown { cause, undecided } => {
                     tally.unknown += 1;
+                    tally.undecided |= undecided;
                     tally.until.get_or_insert(cause);
                     Known::MadeBy(cause)
                 }
@@ -496,7 +502,9 @@ impl<'a> Planner<'a> {
     fn note_unasked(&mut self) {
         let mut open = Vec::new();
         for (at, work) in self.work.iter().enumerate() {
-            if let (Stage::Done, Some(until)) = (work.stage, work.tally.until) {
+            if let (Stage::Done, true, Some(until)) =
+                (work.stage, work.tally.undecided, work.tally.until)
+            {
                 open.push((at, until));
             }
         }

@@ -44,7 +44,14 @@ pub(crate) fn run(board: Board, setting: Setting) -> Result<RunReport, RunError>
         return Err(error);
     }
     let abandoned = oversee(&shared);
-    shared.update(None, |guarded| guarded.over = true);
+    let broken = shared.update(None, |guarded| {
+        guarded.over = true;
+        guarded.broken.is_some()
+    });
+    if broken {
+        // This run's own token: calls that still run are not waited for longer than they need.
+        shared.cancel.cancel();
+    }
     if abandoned == 0 {
         for thread in threads.into_iter().chain([committing]) {
             // Panics were caught inside and noted.
@@ -55,7 +62,7 @@ pub(crate) fn run(board: Board, setting: Setting) -> Result<RunReport, RunError>
     if let Some(what) = guarded.broken.take() {
         return Err(RunError::Internal(what));
     }
-    let cancelled = guarded.stopping;
+    let cancelled = guarded.board.stopped || guarded.board.open > 0;
     let mut report = *guarded.board.finish();
     drop(guarded);
     if cancelled {

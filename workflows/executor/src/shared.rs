@@ -181,7 +181,7 @@ impl Guarded {
         if self.over || self.running > 0 || self.commits > 0 {
             return;
         }
-        if self.stopping {
+        if self.stopping || self.board.stopped {
             self.over = true;
         } else if self.board.queues.is_empty() {
             if self.board.open > 0 {

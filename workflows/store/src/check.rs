@@ -13,8 +13,8 @@ use crate::writer::Writer;
 
 const WHAT: &str = "check the store";
 
-/// Rows read at a time.
-const PAGE: i64 = 1000;
+/// Rows read at a time; one may take [`crate::RESULT_MAX_BYTES`], most take some hundred bytes.
+const PAGE: i64 = 64;
 
 /// What [`Store::check`] found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]

@@ -133,13 +133,15 @@ pub enum StoreError {
     },
     /// Plain data over the limit; it has to be a file.
     #[error(
-        "cannot store plain data of {got_bytes} bytes: at most {most_bytes} are stored in the \
+        "cannot store {what} of {got_bytes} bytes: at most {most_bytes} are stored in the \
          database, larger results must be files"
     )]
     TooLarge {
-        /// Its canonical size.
+        /// Plain data, or a whole result.
+        what: &'static str,
+        /// Its encoded size.
         got_bytes: u64,
-        /// [`crate::SMALL_MAX_BYTES`].
+        /// [`crate::SMALL_MAX_BYTES`] or [`crate::RESULT_MAX_BYTES`].
         most_bytes: u64,
     },
     /// Plain data with no canonical form.
@@ -210,6 +212,12 @@ impl StoreError {
             sqlx::Error::Io(inner) => (Code::of_io(inner), inner.to_string()),
             other => (Code::Internal, other.to_string()),
         };
+        // Where a sync fails or the log's index cannot grow, SQLite says no more than "disk I/O
+        // error", also on a full disk.
+        let code = match code {
+            Code::Io if is_full(path) => Code::DiskFull,
+            code => code,
+        };
         Self::Database {
             what,
             code,
@@ -217,6 +225,13 @@ impl StoreError {
             path: path.to_owned(),
         }
     }
+}
+
+/// Whether the disk of the database has no page of it left.
+fn is_full(path: &Path) -> bool {
+    path.parent()
+        .and_then(|dir| rustix::fs::statvfs(dir).ok())
+        .is_some_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < 4096)
 }
 
 /// Primary result codes of <https://sqlite.org/rescode.html>; extended ones carry them in the low

@@ -37,6 +37,6 @@ pub use store::{
     CommitMark, CommitRecord, HoldGuard, PendingCommit, Store, StoreCounts, StoreOptions,
 };
 pub use values::{
-    Committed, DecodeError, Exactness, NewResult, Provenance, SMALL_MAX_BYTES, StoredBlob,
-    StoredPort, StoredResult, StoredValue, content_of, decode_ports, encode_ports,
+    Committed, DecodeError, Exactness, NewResult, Provenance, RESULT_MAX_BYTES, SMALL_MAX_BYTES,
+    StoredBlob, StoredPort, StoredResult, StoredValue, content_of, decode_ports, encode_ports,
 };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::db::{Access, Db, column, sql};
 use crate::error::{IoContext as _, StoreError};
 use crate::faults::Faults;
-use crate::files::sync_dir;
+use crate::files::{make_dir, sync_dir};
 
 /// What a database of ours holds.
 pub(crate) struct Schema {
@@ -39,7 +39,8 @@ enum Found {
     Newest,
 }
 
-const EXCLUSIVE_WAIT: Duration = Duration::from_secs(10);
+/// How long a migration waits for others to close the database.
+const EXCLUSIVE_WAIT: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 10_000 });
 
 /// Make sure that the database at `path` has the newest schema, migrating a copy and swapping it
 /// in by a rename: a stop at any point leaves the old or the new one whole.
@@ -53,19 +54,15 @@ pub(crate) fn ensure(
 ) -> Result<SchemaLock, StoreError> {
     refuse_newer(path, schema)?;
     let lock_path = beside(path, ".lock");
-    let lock = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&lock_path)
-        .during("open the database's lock", &lock_path)?;
+    let lock = open_lock(&lock_path)?;
     loop {
         lock.lock_shared().during("lock the database", &lock_path)?;
         if inspect(path, schema)? == Found::Newest {
             return Ok(SchemaLock { _file: lock });
         }
         lock.unlock().during("unlock the database", &lock_path)?;
-        lock_exclusively(&lock, &lock_path)?;
+        let what = "bring the database to a newer schema";
+        lock_exclusively(&lock, &lock_path, what, EXCLUSIVE_WAIT)?;
         if inspect(path, schema)? != Found::Newest {
             build(path, schema, faults)?;
         }
@@ -78,7 +75,51 @@ pub(crate) fn refuse_newer(path: &Path, schema: &Schema) -> Result<(), StoreErro
     inspect(path, schema).map(drop)
 }
 
-fn lock_exclusively(lock: &File, lock_path: &Path) -> Result<(), StoreError> {
+/// Move a database that cannot be used, with its log, into `aside`, so that a new one is made.
+pub(crate) fn set_aside(path: &Path, aside: &Path) -> Result<PathBuf, StoreError> {
+    const WHAT: &str = "move the database aside";
+    let lock_path = beside(path, ".lock");
+    let lock = open_lock(&lock_path)?;
+    lock_exclusively(&lock, &lock_path, WHAT, Duration::ZERO)?;
+    make_dir(aside)?;
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let mut number = 1;
+    let target = loop {
+        let target = aside.join(name).with_extension(format!("db.{number}"));
+        if !target.exists() {
+            break target;
+        }
+        number += 1;
+    };
+    // The database first: a log without its database is never played into a new one, because
+    // making that one removes it.
+    fs::rename(path, &target).during(WHAT, path)?;
+    for suffix in ["-wal", "-shm"] {
+        let from = beside(path, suffix);
+        if from.exists() {
+            fs::rename(&from, beside(&target, suffix)).during(WHAT, &from)?;
+        }
+    }
+    sync_dir(aside)?;
+    sync_dir(path.parent().unwrap_or(path))?;
+    Ok(target)
+}
+
+fn open_lock(lock_path: &Path) -> Result<File, StoreError> {
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(lock_path)
+        .during("open the database's lock", lock_path)
+}
+
+fn lock_exclusively(
+    lock: &File,
+    lock_path: &Path,
+    what: &'static str,
+    wait: Duration,
+) -> Result<(), StoreError> {
     let start = Instant::now();
     loop {
         match lock.try_lock() {
@@ -86,12 +127,12 @@ fn lock_exclusively(lock: &File, lock_path: &Path) -> Result<(), StoreError> {
             Err(TryLockError::Error(error)) => {
                 return Err(StoreError::io("lock the database", lock_path, &error));
             }
-            Err(TryLockError::WouldBlock) if start.elapsed() < EXCLUSIVE_WAIT => {
+            Err(TryLockError::WouldBlock) if start.elapsed() < wait => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             Err(TryLockError::WouldBlock) => {
                 return Err(StoreError::Busy {
-                    what: "bring the database to a newer schema",
+                    what,
                     path: lock_path.to_owned(),
                 });
             }
@@ -165,6 +206,11 @@ fn build(path: &Path, schema: &Schema, faults: &Faults) -> Result<(), StoreError
     if fs::metadata(path).is_ok_and(|metadata| metadata.len() > 0) {
         copy_whole(path, &copy)?;
         faults.pass("migrate.copied");
+    } else {
+        // A log without its database: left by a stop while one was moved aside.
+        for suffix in ["-wal", "-shm"] {
+            remove_if_there(&beside(path, suffix))?;
+        }
     }
     migrate(&copy, schema)?;
     File::open(&copy)
@@ -303,14 +349,26 @@ mod tests {
     }
 
     #[test]
+    fn a_log_without_its_database_is_not_played_into_a_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = old_database(dir.path());
+        fs::remove_file(&path).unwrap();
+        drop(ensure(&path, &NEW, &Faults::none()).unwrap());
+        assert_eq!(names(&path, "name"), Vec::<String>::new());
+    }
+
+    #[test]
     fn an_open_database_is_not_migrated_away() {
         let dir = tempfile::tempdir().unwrap();
         let path = old_database(dir.path());
         let in_use = ensure(&path, &OLD, &Faults::none()).unwrap();
-        let lock = File::open(beside(&path, ".lock")).unwrap();
-        assert!(lock.try_lock().is_err());
+        let before = fs::read(&path).unwrap();
+        let refused = ensure(&path, &NEW, &Faults::none()).unwrap_err();
+        assert!(matches!(refused, StoreError::Busy { .. }), "{refused}");
+        assert_eq!(fs::read(&path).unwrap(), before);
         drop(in_use);
-        assert!(lock.try_lock().is_ok());
+        drop(ensure(&path, &NEW, &Faults::none()).unwrap());
+        assert_eq!(names(&path, "age"), ["7"]);
     }
 
     /// Not a test: the process that ends in the middle of a migration.

@@ -201,6 +201,16 @@ impl Store {
         Ok(store)
     }
 
+    /// Move a database that is damaged beyond [`Store::repair`] to `quarantine/`, so that the next
+    /// [`Store::open`] begins a new one. The files stay: a result made again finds them. Gives
+    /// where the database went.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] while any process has the store open, [`StoreError::Io`].
+    pub fn set_database_aside(dir: &Path) -> Result<PathBuf, StoreError> {
+        migrate::set_aside(&dir.join("cache.db"), &dir.join("quarantine"))
+    }
+
     /// Its folder.
     pub fn dir(&self) -> &Path {
         &self.inner.dir

@@ -11,6 +11,9 @@ pub use crate::cbor::DecodeError;
 /// Largest canonical size of plain data in the database; larger results must be files.
 pub const SMALL_MAX_BYTES: usize = 64 * 1024;
 
+/// Largest encoded size of a whole result, all ports together.
+pub const RESULT_MAX_BYTES: usize = 32 << 20;
+
 /// First byte of an encoded row; raised when the encoding changes.
 const PORTS_VERSION: u8 = 1;
 
@@ -182,6 +185,7 @@ pub(crate) fn encode(ports: &[StoredPort]) -> Result<EncodedPorts, StoreError> {
                     let canonical = datum.canonical()?;
                     if canonical.len() > SMALL_MAX_BYTES {
                         return Err(StoreError::TooLarge {
+                            what: "plain data",
                             got_bytes: canonical.len() as u64,
                             most_bytes: SMALL_MAX_BYTES as u64,
                         });
@@ -210,6 +214,13 @@ pub(crate) fn encode(ports: &[StoredPort]) -> Result<EncodedPorts, StoreError> {
                 }
             }
         }
+    }
+    if row.len() > RESULT_MAX_BYTES {
+        return Err(StoreError::TooLarge {
+            what: "a result",
+            got_bytes: row.len() as u64,
+            most_bytes: RESULT_MAX_BYTES as u64,
+        });
     }
     Ok(EncodedPorts {
         content: ContentHash::of(&identity),

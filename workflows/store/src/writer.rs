@@ -276,7 +276,10 @@ impl Writer {
         let folder = Arc::clone(&self.folder);
         let faults = self.faults.clone();
         let used = self.notes.take_used();
-        let freed = self.freed_by(&results, &held);
+        let taken = self.taken_by(&results);
+        let is_free =
+            |hash: &&ContentHash| !self.guards.contains_key(*hash) && !held.contains(hash);
+        let freed: Vec<ContentHash> = taken.iter().filter(is_free).copied().collect();
         let outcome = self.db.transaction("commit results", durable, |db| {
             write_used(db, &used)?;
             let session = folder.session().name();
@@ -295,7 +298,7 @@ impl Writer {
         });
         match outcome {
             Ok(outcomes) => {
-                for hash in &freed {
+                for hash in &taken {
                     self.adopted.remove(hash);
                 }
                 for hold in holds {
@@ -332,25 +335,20 @@ impl Writer {
         }
     }
 
-    /// Adopted contents that the results take over, unless something else still holds them.
-    fn freed_by(
-        &self,
-        results: &[(NewResult, EncodedPorts)],
-        held: &[ContentHash],
-    ) -> Vec<ContentHash> {
+    /// Adopted contents that the results take over. From then on only guards hold them.
+    fn taken_by(&self, results: &[(NewResult, EncodedPorts)]) -> Vec<ContentHash> {
         if self.adopted.is_empty() {
             return Vec::new();
         }
-        let mut freed: Vec<ContentHash> = results
+        let mut taken: Vec<ContentHash> = results
             .iter()
             .flat_map(|(result, _)| crate::values::blobs_of(&result.ports))
             .map(|blob| blob.hash)
             .filter(|hash| self.adopted.contains(hash))
-            .filter(|hash| !self.guards.contains_key(hash) && !held.contains(hash))
             .collect();
-        freed.sort_unstable();
-        freed.dedup();
-        freed
+        taken.sort_unstable();
+        taken.dedup();
+        taken
     }
 
     /// Takes dropped guards off the books; gives the contents that nothing holds any more.

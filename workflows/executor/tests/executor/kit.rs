@@ -154,7 +154,7 @@ pub(crate) struct Kit {
     pub(crate) store: Store,
     pub(crate) limits: Limits,
     /// The store lies in it.
-    pub(crate) _folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 pub(crate) fn open_store(folder: &std::path::Path) -> Store {
@@ -187,7 +187,7 @@ impl Kit {
                 workers: 3,
                 ..Limits::of_machine()
             },
-            _folder: folder,
+            folder,
         };
         kit.add_common();
         kit

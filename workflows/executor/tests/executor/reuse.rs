@@ -369,3 +369,99 @@ fn wrong_shapes_of_outputs_are_errors() {
         report.errors
     );
 }
+
+#[test]
+fn files_in_use_are_not_pruned_during_the_run() {
+    let mut kit = Kit::new();
+    kit.add(spec("write", vec![int_input("a")]), |context, call| {
+        let temp = context.artifacts.temp("txt")?;
+        std::fs::write(temp.path(), format!("{}", call.int("a")?)).unwrap();
+        Ok(Outcome::blob(context.artifacts.adopt(temp, "text/plain")?))
+    });
+    let store = kit.store.clone();
+    kit.add(
+        spec("read", vec![crate::kit::input("file"), int_input("turn")]),
+        move |context, call| {
+            store.prune(0, false).unwrap();
+            let path = context.artifacts.path(&call.blob("file")?.hash)?;
+            let text = std::fs::read_to_string(path).unwrap();
+            Ok(Outcome::data(text.parse::<i64>().unwrap()))
+        },
+    );
+    let film = |turn: i64| {
+        doc(
+            [
+                ("write", node("write").set("a", 7)),
+                (
+                    "read",
+                    node("read").link("file", "write", "out").set("turn", turn),
+                ),
+            ],
+            &["read"],
+        )
+    };
+    // Made in the run, then found by the run.
+    for turn in 0..2 {
+        assert_eq!(out(&kit.run(&film(turn)), "read"), [7], "turn {turn}");
+    }
+    kit.store.prune(0, false).unwrap();
+    kit.record.take();
+    // With the file gone its result is made again.
+    assert_eq!(out(&kit.run(&film(2)), "read"), [7]);
+    assert_eq!(counts(&kit.record.take())["write"], 1);
+}
+
+#[test]
+fn an_edit_inside_a_subgraph_reruns_from_there() {
+    let kit = Kit::new();
+    let film = |value: i64| {
+        let mut part = flow_graph::Subgraph::new();
+        part.add("first", node("add").set("b", 1)).unwrap();
+        part.add(
+            "second",
+            node("add").link("a", "first", "out").set("b", value),
+        )
+        .unwrap();
+        part.inputs
+            .insert("a".into(), vec![flow_graph::Link::new("first", "a")]);
+        part.outputs
+            .insert("out".into(), flow_graph::Link::new("second", "out"));
+        let mut document = doc(
+            [
+                ("source", node("int").set("value", 1)),
+                (
+                    "part",
+                    flow_graph::DocNode::subgraph("part").link("a", "source", "out"),
+                ),
+                ("last", node("half").link("a", "part", "out")),
+            ],
+            &["last"],
+        );
+        document.subgraphs.insert("part".into(), part);
+        document
+    };
+    assert_eq!(out(&kit.run(&film(8)), "last"), [5]);
+    kit.record.take();
+    assert_eq!(out(&kit.run(&film(18)), "last"), [10]);
+    assert_eq!(kit.record.take(), ["add a=2 b=18", "half a=20"]);
+}
+
+#[test]
+fn another_process_goes_on_where_this_one_ended() {
+    let kit = Kit::new();
+    let document = doc(
+        [
+            ("a", node("int").set("value", 2)),
+            ("b", node("half").link("a", "a", "out")),
+        ],
+        &["b"],
+    );
+    kit.run(&document);
+    let other = Kit {
+        store: crate::kit::open_store(kit.folder.path()),
+        ..Kit::new()
+    };
+    let report = other.run(&document);
+    assert_eq!((out(&report, "b"), report.reused), (vec![1], 2));
+    assert!(other.record.take().is_empty());
+}

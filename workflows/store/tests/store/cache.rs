@@ -382,3 +382,76 @@ fn clocks_set_back_change_nothing() {
     let left: Vec<_> = (0..4).filter(|n| is_there(&store, *n)).collect();
     assert_eq!(left, [0]);
 }
+
+#[test]
+fn no_damage_to_the_database_panics_and_a_new_one_can_be_begun() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    for n in 0..30 {
+        store.commit(small(n, "sound")).unwrap();
+    }
+    let blob = commit_file(&store, 30, 3000);
+    drop(store);
+    let path = dir.path().join("cache.db");
+    let sound = fs::read(&path).unwrap();
+    // A fixed walk over the file: a xorshift generator, so that a failure comes back.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let mut broken = 0;
+    for round in 0..60 {
+        let mut bytes = sound.clone();
+        match round % 3 {
+            0 => (0..8).for_each(|_| bytes[next(sound.len())] = next(256) as u8),
+            1 => {
+                let at = next(sound.len() / 512) * 512;
+                bytes[at..at + 512].fill(next(256) as u8);
+            }
+            _ => bytes.truncate(next(sound.len())),
+        }
+        fs::write(&path, &bytes).unwrap();
+        let keys: Vec<_> = (0..31).map(key).collect();
+        let looked = Store::open(dir.path(), options()).and_then(|store| {
+            let found = store.lookup(&keys)?;
+            store.check(true)?;
+            Ok((found, store.repair(false)?, store.prune(1 << 40, false)?))
+        });
+        match looked {
+            Ok((found, _, _)) => {
+                for result in found.iter().flatten() {
+                    assert_eq!(content_of(&result.ports).unwrap(), result.content);
+                }
+            }
+            Err(error) => {
+                broken += 1;
+                assert_ne!(
+                    error,
+                    StoreError::Closed,
+                    "a thread panicked in round {round}"
+                );
+            }
+        }
+        for suffix in ["-wal", "-shm"] {
+            drop(fs::remove_file(
+                dir.path().join(format!("cache.db{suffix}")),
+            ));
+        }
+    }
+    assert!(
+        broken > 10,
+        "only {broken} of 60 damaged databases were noticed"
+    );
+
+    fs::write(&path, &sound[..5000]).unwrap();
+    let aside = Store::set_database_aside(dir.path()).unwrap();
+    assert_eq!(fs::read(aside).unwrap(), &sound[..5000]);
+    let store = open(dir.path());
+    assert_eq!(store.counts().unwrap().results, 0);
+    assert_eq!(commit_file(&store, 30, 3000), blob);
+    let busy = Store::set_database_aside(dir.path());
+    assert!(busy.is_err(), "an open store was taken away");
+}

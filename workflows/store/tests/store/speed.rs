@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{key, open, small};
+use flow_store::{Exactness, StoredValue};
+
+use crate::support::{adopt, content, key, open, result, small};
 
 const RESULTS: u64 = 10_000;
 
@@ -45,4 +47,34 @@ fn durable_commits_take_well_under_200_microseconds() {
         "the lookup took {lookup:?}"
     );
     assert_eq!(store.counts().unwrap().commits_ever, 3 * RESULTS);
+}
+
+#[test]
+fn files_and_single_commits_in_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let files = 200;
+    let start = Instant::now();
+    let blobs: Vec<_> = (0..files)
+        .map(|n| adopt(&store, &content(n, 2000 + n as usize)))
+        .collect();
+    let each_file = start.elapsed() / files as u32;
+    let start = Instant::now();
+    for (n, blob) in blobs.into_iter().enumerate() {
+        let value = vec![StoredValue::Blob(blob)];
+        store
+            .commit(result(n as u64, Exactness::Exact, value))
+            .unwrap();
+    }
+    let each_commit = start.elapsed() / files as u32;
+    println!("a small file {each_file:?}, a commit that is waited for {each_commit:?}");
+    // Two syncs and a transaction without one; far over that, something waits for a timer.
+    assert!(
+        each_file < Duration::from_millis(100),
+        "a file took {each_file:?}"
+    );
+    assert!(
+        each_commit < Duration::from_millis(100),
+        "a commit took {each_commit:?}"
+    );
 }
