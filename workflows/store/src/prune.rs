@@ -46,6 +46,11 @@ struct Survey {
     kept: HashSet<ContentHash>,
 }
 
+/// Sizes in a damaged database may be anything.
+fn total(bytes: impl IntoIterator<Item = u64>) -> u64 {
+    bytes.into_iter().fold(0, u64::saturating_add)
+}
+
 /// Bytes of rows and of the files they name.
 pub(crate) fn held_bytes(db: &mut Db) -> Result<u64, StoreError> {
     let row = db.row(
@@ -68,11 +73,11 @@ impl Writer {
         self.write_notes()?;
         self.sweep_holds()?;
         let mut survey = self.survey()?;
-        let rows: u64 = survey.results.iter().map(|result| result.bytes).sum();
-        let files: u64 = survey.blob_bytes.values().sum();
-        let orphans: u64 = survey.orphans.iter().map(|(_, bytes)| bytes).sum();
+        let rows = total(survey.results.iter().map(|result| result.bytes));
+        let files = total(survey.blob_bytes.values().copied());
+        let orphans = total(survey.orphans.iter().map(|(_, bytes)| *bytes));
         let mut report = PruneReport {
-            bytes_left: rows + files + orphans,
+            bytes_left: total([rows, files, orphans]),
             ..PruneReport::default()
         };
         self.prune_orphans(&survey, to_bytes, dry_run, &mut report)?;
@@ -82,13 +87,14 @@ impl Writer {
                 break;
             }
             if result.blobs.iter().any(|hash| survey.kept.contains(hash)) {
-                report.bytes_kept += result.bytes + survey.sole_bytes(&result);
+                let kept = total([report.bytes_kept, result.bytes, survey.sole_bytes(&result)]);
+                report.bytes_kept = kept;
                 continue;
             }
             let freed = survey.take_out(&result, &mut report);
             report.results += 1;
-            report.bytes_freed += freed;
-            report.bytes_left -= freed;
+            report.bytes_freed = report.bytes_freed.saturating_add(freed);
+            report.bytes_left = report.bytes_left.saturating_sub(freed);
             chunk.push(result);
             if chunk.len() == CHUNK && !dry_run {
                 self.remove(&chunk)?;
@@ -99,12 +105,9 @@ impl Writer {
             self.remove(&chunk)?;
         }
         if !dry_run {
-            report.bytes_left = held_bytes(&mut self.db)?
-                + self
-                    .folder_orphans()?
-                    .iter()
-                    .map(|(_, bytes)| bytes)
-                    .sum::<u64>();
+            let orphans = self.folder_orphans()?;
+            let orphans = total(orphans.iter().map(|(_, bytes)| *bytes));
+            report.bytes_left = held_bytes(&mut self.db)?.saturating_add(orphans);
         }
         Ok(report)
     }
@@ -179,15 +182,15 @@ impl Writer {
                     None => survey.kept.contains(hash),
                 };
                 if stays {
-                    report.bytes_kept += bytes;
+                    report.bytes_kept = report.bytes_kept.saturating_add(*bytes);
                     continue;
                 }
                 if db.is_some() {
                     folder.remove(hash)?;
                 }
                 report.blobs += 1;
-                report.bytes_freed += bytes;
-                report.bytes_left -= bytes;
+                report.bytes_freed = report.bytes_freed.saturating_add(*bytes);
+                report.bytes_left = report.bytes_left.saturating_sub(*bytes);
             }
             Ok(())
         };
@@ -270,12 +273,11 @@ impl Writer {
 impl Survey {
     /// Bytes of files that only this result names.
     fn sole_bytes(&self, result: &Candidate) -> u64 {
-        result
+        let sole = result
             .blobs
             .iter()
-            .filter(|hash| self.references.get(hash) == Some(&1))
-            .filter_map(|hash| self.blob_bytes.get(hash))
-            .sum()
+            .filter(|hash| self.references.get(hash) == Some(&1));
+        total(sole.filter_map(|hash| self.blob_bytes.get(hash).copied()))
     }
 
     /// Take a result off the books; gives the bytes that become free.
@@ -285,7 +287,7 @@ impl Survey {
             if let Some(count) = self.references.get_mut(hash) {
                 *count -= 1;
                 if *count == 0 {
-                    freed += self.blob_bytes.get(hash).copied().unwrap_or(0);
+                    freed = total([freed, self.blob_bytes.get(hash).copied().unwrap_or(0)]);
                     report.blobs += 1;
                 }
             }
