@@ -197,7 +197,7 @@ impl VideoEncoder {
         stream.set_rate(rate);
         stream.set_avg_frame_rate(rate);
         // SAFETY: the output context is alive and its header not written yet.
-        unsafe { (*output.as_mut_ptr()).flags |= av::ffi::AVFMT_FLAG_BITEXACT as i32 };
+        unsafe { (*output.as_mut_ptr()).flags |= av::ffi::AVFMT_FLAG_BITEXACT };
         output.write_header().map_err(failed(format!(
             "write the head of the segment file {path:?}"
         )))?;

@@ -279,7 +279,7 @@ fn add_tags(
     }
     // SAFETY: the output context is alive and its header not written yet. Without the flag the
     // muxer would write the time and its own version.
-    unsafe { (*output.as_mut_ptr()).flags |= av::ffi::AVFMT_FLAG_BITEXACT as i32 };
+    unsafe { (*output.as_mut_ptr()).flags |= av::ffi::AVFMT_FLAG_BITEXACT };
     Ok(())
 }
 

@@ -297,8 +297,7 @@ impl<'a> SegmentRenderer<'a> {
                     let mut scratch = RowScratch { column, other };
                     this.row(&plan, 2 * pair + i, &mut scratch, row);
                 }
-                let luma = y.split_at_mut(width);
-                rows_to_yuv((&rows[0], &rows[1]), pair, chroma, luma, (u, v));
+                rows_to_yuv((&rows[0], &rows[1]), pair, chroma, y, (u, v));
             });
         Ok(())
     }

@@ -152,3 +152,6 @@ fn place(look: &Look, block: &Block, format: &FilmFormat) -> (f32, f32) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,10 @@
 //! Films made of segments: joined, decoded again, measured.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests count as outside tests"
+)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -208,7 +208,7 @@ pub(crate) fn decode_frame(path: &Path, index: i64) -> Result<YuvFrame, MediaErr
             input.as_mut_ptr(),
             row as i32,
             time(index),
-            av::ffi::AVSEEK_FLAG_BACKWARD as i32,
+            av::ffi::AVSEEK_FLAG_BACKWARD,
         )
     };
     let wanted = time(index);

@@ -141,9 +141,6 @@ mod tests {
         linear_row(&mut row);
         coder.coded_row(&mut row);
         assert!((row[0][0] - 0.5).abs() < 1e-5 && (row[0][2] - 1.0).abs() < 1e-5);
-        assert_eq!(
-            (coder.coded(-1.0), coder.coded(f32::NAN).is_nan()),
-            (0.0, true)
-        );
+        assert!(coder.coded(-1.0).abs() < 1e-9 && coder.coded(7.0) > 0.999_99);
     }
 }

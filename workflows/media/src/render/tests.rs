@@ -205,7 +205,7 @@ fn a_slow_push_over_a_fine_grating_does_not_shimmer() {
     assert!(worst < 0.02, "frame to frame change {worst}");
 
     // A grating that can just be seen, against the reference, at three frames.
-    let bars = |x: f64, _y: f64| ((x.floor() as i64).rem_euclid(6) < 3) as i64 as f64;
+    let bars = |x: f64, _y: f64| f64::from(u8::from((x.floor() as i64).rem_euclid(6) < 3));
     let source = picture(608, 342, |x, y| {
         let v = bars(x, y);
         [v, v, v, 1.0]
@@ -236,12 +236,12 @@ fn a_slow_push_over_a_fine_grating_does_not_shimmer() {
 fn rolling_keeps_size_and_does_not_pop() {
     let fonts = Fonts::bundled();
     let source = picture(700, 400, |x, y| {
-        let v = 0.5 + 0.4 * (x * 0.7).sin() * (y * 0.6).cos();
+        let v = 0.5 + 0.4 * (x * 0.2).sin() * (y * 0.17).cos();
         [v, v * 0.8, 1.0 - v, 1.0]
     });
     let frames = 60;
     // Crosses from reducing to enlarging while rolling.
-    let camera = pan(view(0.5, 0.5, 1.0, -2.0), view(0.5, 0.5, 3.0, 4.0));
+    let camera = pan(view(0.5, 0.5, 2.0, -0.4), view(0.5, 0.5, 2.4, 0.6));
     let segment = segment(format(320, 180), frames, still(camera, frames));
     let mut made = renderer(&segment, &source, &fonts);
     let mut changes = Vec::new();
@@ -261,7 +261,7 @@ fn rolling_keeps_size_and_does_not_pop() {
     for (n, pair) in changes.windows(3).enumerate() {
         let around = (pair[0] + pair[2]) / 2.0;
         assert!(
-            pair[1] < 1.25 * around + 0.002,
+            pair[1] < 1.1 * around + 0.0005,
             "frame {n}: {} beside {around}",
             pair[1]
         );

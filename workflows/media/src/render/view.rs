@@ -115,7 +115,7 @@ mod tests {
                 roll: f64::from(i % 181) - 90.0,
             };
             for (x, y) in corners(SIZES.window(Fit::Cover, view)) {
-                assert!((-1e-6..=1024.000_001).contains(&x), "{view:?} sees x {x}");
+                assert!((-1e-6..=1_024.000_001).contains(&x), "{view:?} sees x {x}");
                 assert!((-1e-6..=683.000_001).contains(&y), "{view:?} sees y {y}");
             }
         }

@@ -69,12 +69,13 @@ fn pair_body(
     rows: (&[Rgbx], &[Rgbx]),
     pair: usize,
     scratch: &mut ChromaRow,
-    luma: (&mut [u8], &mut [u8]),
+    luma: &mut [u8],
     chroma: (&mut [u8], &mut [u8]),
 ) {
     let place = pair as u32 * 2;
-    luma_row(rows.0, place, luma.0);
-    luma_row(rows.1, place + 1, luma.1);
+    let (top, bottom) = luma.split_at_mut(rows.0.len());
+    luma_row(rows.0, place, top);
+    luma_row(rows.1, place + 1, bottom);
     let mean = &mut scratch.mean;
     mean.clear();
     mean.extend(rows.0.iter().zip(rows.1).map(|(a, b)| {
@@ -104,7 +105,7 @@ super::wide_fn! {
         rows: (&[Rgbx], &[Rgbx]),
         pair: usize,
         scratch: &mut ChromaRow,
-        luma: (&mut [u8], &mut [u8]),
+        luma: &mut [u8],
         chroma: (&mut [u8], &mut [u8])
     ) = pair_body / pair_avx2;
 }
@@ -117,7 +118,7 @@ pub(crate) fn yuv_to_rgb(frame: &YuvFrame) -> Vec<u8> {
     let mut out = Vec::with_capacity(width * height * 3);
     let at = |plane: &[u8], x: usize, y: usize| {
         let (x0, x1) = (x / 2, (x / 2 + x % 2).min(half_w - 1));
-        let (y0, near) = (y / 2, if y % 2 == 0 { -1 } else { 1 });
+        let (y0, near) = (y / 2, if y.is_multiple_of(2) { -1 } else { 1 });
         let y1 = (y0 as i64 + near).clamp(0, half_h as i64 - 1) as usize;
         let get = |x: usize, y: usize| f32::from(plane[y * half_w + x]);
         let line = |y: usize| (get(x0, y) + get(x1, y)) * 0.5;
@@ -147,13 +148,13 @@ mod tests {
         let mut frame = YuvFrame::new(width, height);
         let mut scratch = ChromaRow::default();
         for pair in 0..height / 2 {
-            let (top, bottom) = frame.y[pair * 2 * width..][..2 * width].split_at_mut(width);
+            let luma = &mut frame.y[pair * 2 * width..][..2 * width];
             let at = pair * width / 2;
             rows_to_yuv(
                 (&row, &row),
                 pair,
                 &mut scratch,
-                (top, bottom),
+                luma,
                 (
                     &mut frame.u[at..at + width / 2],
                     &mut frame.v[at..at + width / 2],
@@ -205,15 +206,9 @@ mod tests {
         let (width, height) = (1024, 2);
         let row: Vec<Rgbx> = (0..width).map(|x| [0.2 + x as f32 * 2e-5; 4]).collect();
         let mut frame = YuvFrame::new(width, height);
-        let (top, bottom) = frame.y.split_at_mut(width);
+        let luma = &mut frame.y[..];
         let chroma = (&mut frame.u[..], &mut frame.v[..]);
-        rows_to_yuv(
-            (&row, &row),
-            0,
-            &mut ChromaRow::default(),
-            (top, bottom),
-            chroma,
-        );
+        rows_to_yuv((&row, &row), 0, &mut ChromaRow::default(), luma, chroma);
         for start in (0..width - 64).step_by(32) {
             let part = &frame.y[start..start + 64];
             let mean = part.iter().map(|v| f64::from(*v)).sum::<f64>() / 64.0;

@@ -47,7 +47,7 @@ fn sub_01_every_odd_file_gives_its_two_cues() {
 #[test]
 fn sub_01_gbk_reads_right_and_says_so() {
     let file = read_subtitles(&case("sub-01/gbk.srt")).unwrap();
-    assert_eq!(file.cues[0].text, "这是第一句话,场景说明。");
+    assert_eq!(file.cues[0].text, "这是第一句话,场景在码头。");
     assert_eq!(file.encoding, "GBK");
     assert!(file.notes[0].to_string().contains("GBK"));
 }

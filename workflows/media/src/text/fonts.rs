@@ -47,15 +47,15 @@ impl Fonts {
             db.load_fonts_dir(dir);
         }
         db.load_system_fonts();
-        Self::of(db)
+        Self::of(&db)
     }
 
     /// The program's own fonts alone: the same on every machine.
     pub fn bundled() -> Self {
-        Self::of(fontdb::Database::new())
+        Self::of(&fontdb::Database::new())
     }
 
-    fn of(found: fontdb::Database) -> Self {
+    fn of(found: &fontdb::Database) -> Self {
         let mut db = fontdb::Database::new();
         for bytes in BUNDLED {
             db.load_font_source(Source::Binary(Arc::new(bytes)));

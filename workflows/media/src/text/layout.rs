@@ -34,7 +34,6 @@ pub(crate) struct Block {
     pub width: f32,
     pub height: f32,
     pub font_px: f32,
-    pub lines: usize,
     /// Whether the first line reads from the right.
     pub rtl: bool,
     pub glyphs: Vec<Glyph>,
@@ -223,7 +222,6 @@ fn block_of(measured: &Measured, font_px: f32) -> Block {
         width: (right - left).max(0.0),
         height: measured.height,
         font_px,
-        lines: measured.lines,
         rtl: rtl.unwrap_or(false),
         glyphs,
     }

@@ -28,7 +28,9 @@ fn places(text: &str, wanted: &[&str], fonts: &Fonts) -> Vec<f32> {
         .iter()
         .map(|wanted| {
             let found = glyphs.iter().find(|glyph| glyph.text == *wanted);
-            found.unwrap_or_else(|| panic!("{wanted:?} in {text:?}")).x_px
+            found
+                .unwrap_or_else(|| panic!("{wanted:?} in {text:?}"))
+                .x_px
         })
         .collect()
 }
@@ -52,29 +54,57 @@ fn sub_03_lines_run_from_the_side_they_are_read_from() {
     }
     let one = places("שלום, מה שלומך?", &["?", "ש", ","], &fonts);
     assert!(one[0] < one[2] && one[2] < one[1], "1: {one:?}");
-    let two = places("הוא אמר: \"FILM 2\" (טוב).", &["F", "M", "2", ".", ")", "("], &fonts);
+    let two = places(
+        "הוא אמר: \"FILM 2\" (טוב).",
+        &["F", "M", "2", ".", ")", "("],
+        &fonts,
+    );
     assert!(two[0] < two[1] && two[1] < two[2], "2, inside: {two:?}");
-    assert!(two[3] < two[4] && two[4] < two[5] && two[5] < two[0], "2, ends: {two:?}");
+    assert!(
+        two[3] < two[4] && two[4] < two[5] && two[5] < two[0],
+        "2, ends: {two:?}"
+    );
     let three = card_glyphs(
         &card("مرحبًا بالعالم، كيف الحال؟", CardRole::Caption),
         &FilmFormat::DEFAULT,
         &fonts,
     )
     .unwrap();
-    let leftmost = three.iter().min_by(|a, b| a.x_px.total_cmp(&b.x_px)).unwrap();
+    let leftmost = three
+        .iter()
+        .min_by(|a, b| a.x_px.total_cmp(&b.x_px))
+        .unwrap();
     assert_eq!(leftmost.text, "؟", "3");
     // Joined: a letter inside a word has another glyph than alone.
     let alone = card_glyphs(&card("ح", CardRole::Caption), &FilmFormat::DEFAULT, &fonts).unwrap();
-    let joined = three.iter().find(|glyph| glyph.text.starts_with('ح')).unwrap();
+    let joined = three
+        .iter()
+        .find(|glyph| glyph.text.starts_with('ح'))
+        .unwrap();
     assert_ne!(alone[0].glyph, joined.glyph, "3: shaped");
     let four = places("المشهد 12 – INT. HOUSE.", &["1", "2", "I", "H"], &fonts);
-    assert!(four[0] < four[1] && four[2] < four[3] && four[3] < four[0], "4: {four:?}");
-    let five = card_glyphs(&card("- לא.\n- כן!", CardRole::Caption), &FilmFormat::DEFAULT, &fonts).unwrap();
+    assert!(
+        four[0] < four[1] && four[2] < four[3] && four[3] < four[0],
+        "4: {four:?}"
+    );
+    let five = card_glyphs(
+        &card("- לא.\n- כן!", CardRole::Caption),
+        &FilmFormat::DEFAULT,
+        &fonts,
+    )
+    .unwrap();
     for mark in [".", "!"] {
         let end = five.iter().find(|glyph| glyph.text == mark).unwrap();
-        let line: Vec<_> = five.iter().filter(|glyph| (glyph.y_px - end.y_px).abs() < 1.0).collect();
+        let line: Vec<_> = five
+            .iter()
+            .filter(|glyph| (glyph.y_px - end.y_px).abs() < 1.0)
+            .collect();
         let dash = line.iter().find(|glyph| glyph.text == "-").unwrap();
-        assert!(line.iter().all(|g| g.x_px <= dash.x_px && g.x_px >= end.x_px), "5: {line:?}");
+        assert!(
+            line.iter()
+                .all(|g| g.x_px <= dash.x_px && g.x_px >= end.x_px),
+            "5: {line:?}"
+        );
     }
 }
 
@@ -109,7 +139,10 @@ fn cards_of_every_length_stay_in_the_frame() {
                         && glyph.x_px + glyph.width_px < 0.97 * w
                         && glyph.y_px > 0.02 * h
                         && glyph.y_px < 0.97 * h;
-                    assert!(inside, "{role:?} {width_px}x{height_px} {text:?}: {glyph:?}");
+                    assert!(
+                        inside,
+                        "{role:?} {width_px}x{height_px} {text:?}: {glyph:?}"
+                    );
                 }
             }
         }
@@ -122,21 +155,29 @@ fn lines_are_of_like_length() {
     let text = "She had waited eleven years for a letter that said only one word.";
     let look = Look::of(CardRole::Caption);
     let block = layout::fit(text, &look, &FilmFormat::DEFAULT, &fonts).unwrap();
-    assert_eq!(block.lines, 2);
     let mut widths = std::collections::BTreeMap::new();
     for glyph in &block.glyphs {
-        let ends = widths.entry(glyph.y as i32).or_insert((f32::INFINITY, 0.0_f32));
+        let ends = widths
+            .entry(glyph.y as i32)
+            .or_insert((f32::INFINITY, 0.0_f32));
         *ends = (ends.0.min(glyph.x), ends.1.max(glyph.x + glyph.width));
     }
+    assert_eq!(widths.len(), 2);
     let widths: Vec<f32> = widths.values().map(|(left, right)| right - left).collect();
-    assert!(widths[0].min(widths[1]) > 0.75 * widths[0].max(widths[1]), "{widths:?}");
+    assert!(
+        widths[0].min(widths[1]) > 0.75 * widths[0].max(widths[1]),
+        "{widths:?}"
+    );
 }
 
 #[test]
 fn what_no_font_has_is_reported_once_each() {
     let fonts = Fonts::bundled();
     assert_eq!(fonts.missing("Grüße, Ωмир\u{200D}\n"), []);
-    assert_eq!(fonts.missing("a\u{4E2D}b\u{6587}\u{4E2D}"), ['\u{4E2D}', '\u{6587}']);
+    assert_eq!(
+        fonts.missing("a\u{4E2D}b\u{6587}\u{4E2D}"),
+        ['\u{4E2D}', '\u{6587}']
+    );
     assert!(!fonts.missing("\u{1F600}").is_empty());
     assert!(is_silent('\u{200F}'));
 }
@@ -184,7 +225,10 @@ fn emoji_are_drawn_in_colour() {
         &fonts,
     )
     .unwrap();
-    let red = drawn.rgba.chunks_exact(4).filter(|p| p[0] > 150 && p[1] < 110 && p[3] > 200);
+    let red = drawn
+        .rgba
+        .chunks_exact(4)
+        .filter(|p| p[0] > 150 && p[1] < 110 && p[3] > 200);
     assert!(red.count() > 500);
 }
 
@@ -206,5 +250,8 @@ fn a_subtitle_stands_under_its_title() {
     };
     let (_, bottom) = ink(&draw_card(&title, None, &format, &fonts).unwrap());
     let (top, _) = ink(&draw_card(&line, above, &format, &fonts).unwrap());
-    assert!(top > bottom + 10 && top < bottom + 90, "{bottom} then {top}");
+    assert!(
+        top > bottom + 10 && top < bottom + 90,
+        "{bottom} then {top}"
+    );
 }
