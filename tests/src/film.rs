@@ -29,8 +29,13 @@ impl SmallFilm {
     /// # Errors
     /// The folder cannot be written.
     pub fn new() -> std::io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("longtake-film-").tempdir_in(scratch()?)?;
-        let film = Self { folder, script: SCRIPT.to_owned() };
+        let folder = tempfile::Builder::new()
+            .prefix("longtake-film-")
+            .tempdir_in(scratch()?)?;
+        let film = Self {
+            folder,
+            script: SCRIPT.to_owned(),
+        };
         for (nth, name) in ["shore", "lamp", "stair", "sea"].iter().enumerate() {
             film.paint(name, nth as u32)?;
         }
@@ -70,7 +75,12 @@ impl SmallFilm {
     /// # Panics
     /// When it does not: the test is wrong then.
     pub fn edit(&mut self, from: &str, to: &str) {
-        assert_eq!(self.script.matches(from).count(), 1, "{from:?} in\n{}", self.script);
+        assert_eq!(
+            self.script.matches(from).count(),
+            1,
+            "{from:?} in\n{}",
+            self.script
+        );
         self.script = self.script.replace(from, to);
     }
 
@@ -89,7 +99,11 @@ impl SmallFilm {
                 pixels.extend_from_slice(&[red, wave / 2 + 40 * nth as u8, blue, 255]);
             }
         }
-        let picture = Picture { width_px, height_px, pixels: Pixels::Rgba8(pixels) };
+        let picture = Picture {
+            width_px,
+            height_px,
+            pixels: Pixels::Rgba8(pixels),
+        };
         let path = self.folder().join(format!("{name}.png"));
         flow_media::still::save_png(&picture, &path).map_err(std::io::Error::other)
     }
@@ -114,7 +128,10 @@ impl SmallFilm {
         change: impl FnOnce(&mut FilmRequest),
     ) -> Result<(FilmReport, Made), StudioError> {
         self.write_script().map_err(|error| {
-            StudioError::new(engine_base::Code::Io, format!("cannot write the script: {error}"))
+            StudioError::new(
+                engine_base::Code::Io,
+                format!("cannot write the script: {error}"),
+            )
         })?;
         let mut request = self.request();
         change(&mut request);

@@ -3,6 +3,7 @@
 //! May name any crate of the product; none may name this one. Tests stand in `tests/`, benches in
 //! `src/bin/bench/`, one file and one line in its list each.
 
+pub mod film;
 pub mod machine;
 pub mod receipt;
 

@@ -77,7 +77,11 @@ impl Ownership {
     ///
     /// # Errors
     /// [`Code::Busy`] naming the owner when another process has it; input and output errors.
-    pub(crate) fn take(folder: &Path, program: &str, clock: &dyn Clock) -> Result<Self, StudioError> {
+    pub(crate) fn take(
+        folder: &Path,
+        program: &str,
+        clock: &dyn Clock,
+    ) -> Result<Self, StudioError> {
         let path = folder.join(LOCK_FILE);
         let lock = OpenOptions::new()
             .create(true)
