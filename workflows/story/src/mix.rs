@@ -110,16 +110,29 @@ fn add(planned: &mut PlannedMix, clip: &Placed<'_>) {
             name: clip.name.to_owned(),
         });
     }
+    let start = clip.start - planned.first_sample;
+    let (mut samples, mut fade_in, mut fade_out) = (clip.samples, clip.fade_in, clip.fade_out);
+    // What becomes of a clip before and behind this stretch does not decide the stretch, so that a
+    // film that grows at its end keeps the sound it had. Speech keeps its span: ducking reads it.
+    if clip.role != SoundRole::Voice {
+        if start + samples - fade_out >= planned.mix.samples {
+            samples = (planned.mix.samples - start).max(fade_in).min(samples);
+            fade_out = 0;
+        }
+        if start + fade_in <= 0 {
+            fade_in = 0;
+        }
+    }
     planned.mix.clips.push(SoundClip {
         source,
         role: clip.role,
-        start: clip.start - planned.first_sample,
-        samples: clip.samples,
+        start,
+        samples,
         source_start: clip.source_start,
         looped: clip.looped,
         gain_db: clip.gain_db,
-        fade_in: clip.fade_in,
-        fade_out: clip.fade_out,
+        fade_in,
+        fade_out,
     });
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn file_stem(title: &str) -> String {
         .take(80)
         .collect();
     let words: Vec<&str> = kept.split_whitespace().collect();
-    let stem = words.join(" ").trim_matches('.').to_owned();
+    let stem = words.join(" ").trim_matches(['.', ' ']).to_owned();
     if stem.is_empty() {
         "film".to_owned()
     } else {
