@@ -9,7 +9,7 @@ mod commands;
 mod size;
 
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -43,6 +43,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal())
+            .without_time()
             .try_init(),
     );
     let cancel = CancelToken::new();
