@@ -1,4 +1,5 @@
 //! The program's other commands, as a person or a script would call them.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
 use std::fs;
 use std::io::Read as _;
@@ -221,6 +222,12 @@ fn a_document_runs() {
         println!("{}", refused.err.trim());
         refused.ended(3, &texts);
     }
+    // All that is wrong is said at once.
+    let document = DOCUMENT
+        .replace("list.range", "list.rang")
+        .replace("between", "betwen");
+    fs::write(film.folder().join("flow.json"), document).unwrap();
+    say(&film, &["run", "flow.json"]).ended(3, &["list.rang", "betwen"]);
     let refused = say(&film, &["--json", "run", "none.json"]);
     refused.ended(3, &["none.json"]);
     assert_eq!(refused.json()["error"]["code"], "not_found");
@@ -280,10 +287,12 @@ fn scripts_are_checked_and_converted() {
     let film = SmallFilm::new().unwrap();
     film.write_script().unwrap();
     let checked = ask(&film, &["script", "check", "small.md", "--stills", "."]);
-    assert_eq!(
-        checked["warnings"].as_array().map(Vec::len),
-        Some(0),
-        "{checked}"
+    let warnings = checked["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{checked}");
+    let warning = warnings[0].as_str().unwrap();
+    assert!(
+        warning.starts_with("line 29: shot shore: the title"),
+        "{warning}"
     );
     ask(&film, &["script", "convert", "small.md", "small.json"]);
     ask(&film, &["script", "convert", "small.json", "again.md"]);

@@ -161,6 +161,7 @@ fn show_plan(cli: &Cli, plan: &PlanReport) -> Result<u8, StudioError> {
     }
     let left = plan
         .secs
+        .filter(|_| plan.will_run > 0)
         .map(|secs| format!(", about {}", clock(secs)))
         .unwrap_or_default();
     let (run, reused, unknown) = (plan.will_run, plan.reused, plan.unknown);
@@ -437,7 +438,10 @@ fn nodes(cli: &Cli, type_name: Option<&str>) -> Result<u8, StudioError> {
         .iter()
         .find(|spec| spec.type_name == name)
         .ok_or_else(|| {
-            StudioError::new(Code::NotFound, format!("there is no node type {name:?}"))
+            StudioError::new(
+                Code::NotFound,
+                format!("there is no node type {name:?}: longtake nodes lists them"),
+            )
         })?;
     if cli.json {
         say_json(&serde_json::to_value(spec).unwrap_or_default());

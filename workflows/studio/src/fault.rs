@@ -21,8 +21,8 @@ static POINT: OnceLock<Option<Point>> = OnceLock::new();
 /// Pass a point. In production nothing happens. A kill test names a point and a count; the
 /// process ends there as by a power cut: nothing is flushed, closed or unwound.
 ///
-/// Besides the store's there are `KIND.halfway` (a call of the film's node `KIND:...` is half
-/// done, as far as it tells), `export.before_rename`, `export.after_rename` and
+/// Besides the store's there are `KIND.underway` (a call of the film's node `KIND:...` tells
+/// that it has done some of its work), `export.before_rename`, `export.after_rename` and
 /// `project.imported`.
 pub(crate) fn pass(name: &str) {
     let point = POINT.get_or_init(|| {
@@ -61,11 +61,9 @@ pub(crate) fn in_run(event: &RunEvent) {
     if let RunEvent::NodeProgress {
         display, progress, ..
     } = event
-        && progress.of > 0
-        && progress.step * 2 >= progress.of
-        && progress.step < progress.of
+        && (1..progress.of).contains(&progress.step)
     {
         let kind = display.split_once(':').map_or(&**display, |(kind, _)| kind);
-        pass(&format!("{kind}.halfway"));
+        pass(&format!("{kind}.underway"));
     }
 }

@@ -454,6 +454,10 @@ fn name_files(message: &mut String, names: &[(PathBuf, String)]) {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape of a map_err function"
+)]
 fn faulty(faults: Vec<flow_story::Fault>) -> StudioError {
     let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     let message = format!("the film cannot be planned:\n  {}", lines.join("\n  "));

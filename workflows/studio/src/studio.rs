@@ -132,6 +132,10 @@ impl Studio {
     ///
     /// # Errors
     /// The cache cannot be read or written.
+    #[expect(
+        clippy::fn_params_excessive_bools,
+        reason = "two switches that a person sets by name"
+    )]
     pub fn cache_check(&self, deep: bool, repair: bool) -> Result<CheckReport, StudioError> {
         Ok(if repair {
             self.store.repair(deep)?
