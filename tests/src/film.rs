@@ -97,7 +97,12 @@ impl SmallFilm {
                 let wave = ((x * (3 + nth) / 7) ^ (y * (5 + nth) / 9)) as u8;
                 let red = (x * 255 / width_px) as u8;
                 let blue = (y * 255 / height_px) as u8;
-                pixels.extend_from_slice(&[red, wave / 2 + 40 * nth as u8, blue, 255]);
+                pixels.extend_from_slice(&[
+                    red,
+                    (wave / 2).wrapping_add((40 * nth) as u8),
+                    blue,
+                    255,
+                ]);
             }
         }
         let picture = Picture {
