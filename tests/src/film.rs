@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
 use engine_base::{CancelToken, SystemClock};
@@ -98,7 +99,7 @@ impl SmallFilm {
                 let blue = (y * 255 / height_px) as u8;
                 pixels.extend_from_slice(&[
                     red,
-                    (wave / 2).wrapping_add(40u8.wrapping_mul(nth as u8)),
+                    (wave / 2).wrapping_add((40 * nth) as u8),
                     blue,
                     255,
                 ]);
@@ -154,6 +155,29 @@ impl SmallFilm {
         Ok((report, made))
     }
 
+    /// The program at `path` with this film's cache.
+    pub fn program(&self, path: &str) -> Command {
+        let mut command = Command::new(path);
+        command.env("LONGTAKE_CACHE", self.cache());
+        command.env_remove("LONGTAKE_FAULT").stdin(Stdio::null());
+        command
+    }
+
+    /// The program at `path`, told to make this film as [`SmallFilm::request`] asks for it, and to
+    /// answer in JSON. Writes the script first.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn film_command(&self, path: &str) -> std::io::Result<Command> {
+        self.write_script()?;
+        let mut command = self.program(path);
+        command.arg("film").arg("--script").arg(self.script_path());
+        command.arg("--stills").arg(self.folder());
+        command.arg("--out").arg(self.out());
+        command.args(["--preset", "ultrafast", "--json"]);
+        Ok(command)
+    }
+
     /// The film's cache, as another process would open it.
     ///
     /// # Errors
@@ -166,6 +190,61 @@ impl SmallFilm {
         };
         Ok(Store::open(&self.cache(), options)?)
     }
+}
+
+/// What a program said, and how it ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// What it wrote to standard output.
+    pub out: String,
+    /// What it wrote to standard error.
+    pub err: String,
+}
+
+impl Ran {
+    /// The one line of JSON on standard output.
+    ///
+    /// # Panics
+    /// When there is not exactly one line, or it is not JSON.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        assert_eq!(self.out.lines().count(), 1, "expected one line: {self:?}");
+        match serde_json::from_str(&self.out) {
+            Ok(value) => value,
+            Err(error) => panic!("{error}: {self:?}"),
+        }
+    }
+
+    /// Check the exit status and that standard error names all of `texts`.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn ended(&self, status: i32, texts: &[&str]) {
+        assert_eq!(self.status.code(), Some(status), "{self:?}");
+        for text in texts {
+            assert!(
+                self.err.contains(text),
+                "expected {text:?} in:\n{}",
+                self.err
+            );
+        }
+    }
+}
+
+/// Run `command` to its end.
+///
+/// # Errors
+/// It cannot be started.
+pub fn ran(command: &mut Command) -> std::io::Result<Ran> {
+    let output = command.output()?;
+    Ok(Ran {
+        status: output.status,
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
 }
 
 /// A folder for test files on the disk that holds the build.

@@ -1,4 +1,5 @@
 //! What is made again after an edit, and what is not.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
 use std::fmt::Write as _;
 

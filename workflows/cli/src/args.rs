@@ -42,7 +42,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  longtake plan workflow.json\n  longtake plan Film.longtake"
     )]
     Plan(PlanArgs),
-    /// Check a script and say what could be better
+    /// Check a script, or write it in its other form
     #[command(
         after_help = "Examples:\n  longtake script check film.md\n  longtake script convert film.md film.json"
     )]
@@ -193,7 +193,7 @@ pub(crate) enum ProjectCommand {
         /// The project folder
         project: PathBuf,
     },
-    /// List the edits
+    /// Say which edits undo and redo would take
     History {
         /// The project folder
         project: PathBuf,

@@ -103,10 +103,9 @@ fn frame_size(text: &str) -> Result<flow_studio::FrameSize, StudioError> {
 }
 
 fn show_film(cli: &Cli, report: &FilmReport) -> Result<u8, StudioError> {
-    let status = if report.failed == 0 && report.out.is_some() {
-        0
-    } else {
-        3
+    let status = match report.code {
+        None if report.out.is_some() => 0,
+        code => code.unwrap_or(Code::BadInput).exit_status(),
     };
     if cli.json {
         say_json(&serde_json::to_value(report).unwrap_or_default());
@@ -133,6 +132,9 @@ fn show_film(cli: &Cli, report: &FilmReport) -> Result<u8, StudioError> {
             write!(message, "\n  {error}").map_err(|error| internal(&error))?;
         }
         message.push_str("\nWhat was made is kept: mend the cause and run the same command.");
+        if report.code == Some(Code::DiskFull) {
+            message.push_str(" (longtake cache prune makes room)");
+        }
         drop(writeln!(std::io::stderr(), "longtake: {message}"));
     }
     Ok(status)
@@ -159,6 +161,7 @@ fn show_plan(cli: &Cli, plan: &PlanReport) -> Result<u8, StudioError> {
     }
     let left = plan
         .secs
+        .filter(|_| plan.will_run > 0)
         .map(|secs| format!(", about {}", clock(secs)))
         .unwrap_or_default();
     let (run, reused, unknown) = (plan.will_run, plan.reused, plan.unknown);
@@ -180,11 +183,7 @@ fn run(cli: &Cli, args: &RunArgs, cancel: &CancelToken) -> Result<u8, StudioErro
     let report = studio(cli)?.run_document(&request, &watcher, cancel);
     bars.finish();
     let report = report?;
-    let status = if report.failed == 0 && report.skipped == 0 {
-        0
-    } else {
-        3
-    };
+    let status = report.code.map_or(0, Code::exit_status);
     if cli.json {
         say_json(&serde_json::to_value(&report).unwrap_or_default());
         return Ok(status);
@@ -240,24 +239,28 @@ fn script(cli: &Cli, command: &ScriptCommand) -> Result<u8, StudioError> {
             for warning in &warnings {
                 say(warning);
             }
-            say(&format!(
-                "{script:?} can be made, {} warnings",
-                warnings.len()
-            ));
+            let count = match warnings.len() {
+                0 => "no warnings".to_owned(),
+                1 => "1 warning".to_owned(),
+                count => format!("{count} warnings"),
+            };
+            say(&format!("{} can be made, {count}", script.display()));
         }
         ScriptCommand::Convert { from, to } => {
             flow_studio::convert_script(from, to)?;
             if cli.json {
                 say_json(&json!({ "out": to }));
+            } else if !cli.quiet {
+                say(&to.display().to_string());
             }
         }
     }
     Ok(0)
 }
 
-fn project(cli: &Cli, command: &ProjectCommand) -> Result<u8, StudioError> {
+fn project(cli: &Cli, asked: &ProjectCommand) -> Result<u8, StudioError> {
     let system = |folder: &PathBuf, system| (folder.clone(), StudioCommand::System(system));
-    let (folder, command) = match command {
+    let (folder, command) = match asked {
         ProjectCommand::Show { project } => {
             let (folder, command) = system(project, System::Script);
             let script = send(&folder, command)?;
@@ -299,12 +302,46 @@ fn project(cli: &Cli, command: &ProjectCommand) -> Result<u8, StudioError> {
     let answer = send(&folder, command)?;
     if cli.json {
         say_json(&answer);
-    } else if answer.is_null() {
-        say("nothing to do");
-    } else {
-        say(&serde_json::to_string_pretty(&answer).unwrap_or_default());
+    } else if !cli.quiet {
+        say(&in_words(asked, &answer));
     }
     Ok(0)
+}
+
+/// What a project's owner answered.
+fn in_words(asked: &ProjectCommand, answer: &Value) -> String {
+    match asked {
+        ProjectCommand::Undo { .. } if answer.is_null() => "there is nothing to undo".into(),
+        ProjectCommand::Redo { .. } if answer.is_null() => "there is nothing to redo".into(),
+        ProjectCommand::Undo { .. } => format!("took back: {}", edit_in_words(answer)),
+        ProjectCommand::Redo { .. } => format!("did again: {}", edit_in_words(answer)),
+        ProjectCommand::History { .. } => format!(
+            "undo: {}\nredo: {}",
+            edit_in_words(&answer["undo"]),
+            edit_in_words(&answer["redo"])
+        ),
+        ProjectCommand::Set { .. } | ProjectCommand::Show { .. } => {
+            match answer["changed"].as_u64() {
+                Some(0) => "it was so already".into(),
+                _ => "changed".into(),
+            }
+        }
+    }
+}
+
+/// An edit on the undo log in one line.
+fn edit_in_words(edit: &Value) -> String {
+    let (name, body) = (edit["name"].as_str(), &edit["body"]);
+    let text = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
+    match name {
+        None => "nothing".into(),
+        Some("import_script") => {
+            let title = body["script"]["title"].as_str().unwrap_or_default();
+            format!("the script {title:?} read in")
+        }
+        Some("set") => format!("{} {}: {} set", text("kind"), text("id"), text("field")),
+        Some(other) => format!("{other} {} {}", text("kind"), text("id")),
+    }
 }
 
 fn send(folder: &Path, command: StudioCommand) -> Result<Value, StudioError> {
@@ -401,7 +438,10 @@ fn nodes(cli: &Cli, type_name: Option<&str>) -> Result<u8, StudioError> {
         .iter()
         .find(|spec| spec.type_name == name)
         .ok_or_else(|| {
-            StudioError::new(Code::NotFound, format!("there is no node type {name:?}"))
+            StudioError::new(
+                Code::NotFound,
+                format!("there is no node type {name:?}: longtake nodes lists them"),
+            )
         })?;
     if cli.json {
         say_json(&serde_json::to_value(spec).unwrap_or_default());

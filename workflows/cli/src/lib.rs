@@ -9,7 +9,7 @@ mod commands;
 mod size;
 
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -21,10 +21,16 @@ use crate::args::Cli;
 /// Run one command line (the first item is the program's name) and give its exit status: 0 done,
 /// 2 wrong usage, 3 bad input, 4 refused or busy, 5 disk or rights, 6 damaged, 130 cancelled.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) => {
             let status = if error.use_stderr() { 2 } else { 0 };
+            if status != 0 && args.iter().any(|arg| arg == "--json") {
+                let message = error.to_string();
+                let error = StudioError::new(Code::BadInput, message.trim());
+                say_json(&error);
+            }
             // Nothing is left to say it to when the terminal is gone.
             drop(error.print());
             return ExitCode::from(status);
@@ -37,6 +43,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal())
+            .without_time()
             .try_init(),
     );
     let cancel = CancelToken::new();
@@ -54,8 +62,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn complain(cli: &Cli, error: &StudioError) {
     if cli.json {
-        let line = serde_json::json!({ "error": error });
-        drop(writeln!(std::io::stdout(), "{line}"));
+        say_json(error);
     }
     let hint = match error.code {
         Code::Cancelled => "\nWhat was made is kept: run the same command to go on.",
@@ -70,6 +77,12 @@ fn complain(cli: &Cli, error: &StudioError) {
         "longtake: {}{hint}",
         error.message
     ));
+}
+
+fn say_json(error: &StudioError) {
+    let line = serde_json::json!({ "error": error });
+    // A reader that has gone away is no failure.
+    drop(writeln!(std::io::stdout(), "{line}"));
 }
 
 /// The first signal asks for an orderly stop, the second ends the program.

@@ -178,10 +178,11 @@ impl VideoEncoder {
         dictionary.set("forced-idr", "1");
         // `stitchable` keeps parameter sets free of what a segment happens to hold; no scene cuts,
         // so that key frames stand where the interval says.
-        dictionary.set(
-            "x264-params",
-            "scenecut=0:open-gop=0:stitchable=1:force-cfr=1",
+        let params = format!(
+            "scenecut=0:open-gop=0:stitchable=1:force-cfr=1{}",
+            sound_instructions()
         );
+        dictionary.set("x264-params", &params);
         let encoder = context
             .open_as_with(codec, dictionary)
             .map_err(failed("open the encoder libx264"))?;
@@ -299,6 +300,17 @@ impl VideoEncoder {
             bytes: self.part.keep()?,
         })
     }
+}
+
+/// Parameter that keeps libx264 from its AVX-512 code. That of its rate control looks past the
+/// end of a row when the frame is not a multiple of 128 px wide, so that what is coded depends on
+/// what the memory held before. AVX2 is always there where AVX-512 is.
+fn sound_instructions() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        return ":asm=AVX2,FMA3,BMI2";
+    }
+    ""
 }
 
 /// Write the trailer and make sure that all of it reached the file.

@@ -39,8 +39,8 @@ pub enum StoreError {
     },
     /// The database was written by a newer version; it was not touched.
     #[error(
-        "cannot open a database of schema {got}: this version knows schemas up to {newest}; \
-         nothing was changed: {}", path.display()
+        "cannot open a database of schema {got}, written by a newer version: this one knows schemas \
+         up to {newest}; nothing was changed: {}", path.display()
     )]
     NewerSchema {
         /// Schema of the file.

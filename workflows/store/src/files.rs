@@ -16,6 +16,12 @@ const CHUNK_BYTES: usize = 1 << 18;
 
 /// Makes what happened in a folder (new names, renames) survive a loss of power.
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), StoreError> {
+    // The parent of a relative name of one part is empty: the current folder.
+    let dir = if dir.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        dir
+    };
     File::open(dir)
         .and_then(|dir| dir.sync_all())
         .during("sync the folder", dir)

@@ -151,8 +151,9 @@ impl Drop for Session {
     }
 }
 
-/// `4711-2` of `4711-2.17.mp4`.
+/// `4711-2` of `4711-2.17.mp4`, and of `.4711-2.17.mp4.part`: what a writer put beside it first.
 fn owner_of(file_name: &str) -> Option<&str> {
+    let file_name = file_name.strip_prefix('.').unwrap_or(file_name);
     let (owner, rest) = file_name.split_once('.')?;
     let (pid, number) = owner.split_once('-')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -197,11 +198,15 @@ mod tests {
         fs::write(&kept, b"in work").unwrap();
         // A process that was killed: its lock file stays, unlocked, or is gone altogether.
         fs::write(locks.join("999999999-1.lock"), b"").unwrap();
-        for left in ["999999999-1.0.mp4", "999999998-3.7"] {
+        for left in [
+            "999999999-1.0.mp4",
+            "999999998-3.7",
+            ".999999998-3.8.mp4.part",
+        ] {
             fs::write(temps.join(left), b"half").unwrap();
         }
         fs::write(temps.join("readme.txt"), b"not ours").unwrap();
-        assert_eq!(first.sweep_temps().unwrap(), 2);
+        assert_eq!(first.sweep_temps().unwrap(), 3);
         assert_eq!(first.living().unwrap().len(), 2);
         assert!(kept.exists() && temps.join("readme.txt").exists());
         drop(second);

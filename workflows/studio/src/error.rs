@@ -38,6 +38,13 @@ impl From<flow_graph::NodeError> for StudioError {
 
 impl From<flow_executor::RunError> for StudioError {
     fn from(error: flow_executor::RunError) -> Self {
-        Self::new(error.code(), error.to_string())
+        let message = match &error {
+            flow_executor::RunError::Invalid(problems) => {
+                let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                format!("the document cannot be run:\n  {}", lines.join("\n  "))
+            }
+            _ => error.to_string(),
+        };
+        Self::new(error.code(), message)
     }
 }

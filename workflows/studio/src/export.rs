@@ -1,12 +1,13 @@
 //! Results out of the store, under names that people chose.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use engine_base::{CancelToken, Code};
 
 use crate::error::StudioError;
+use crate::fault;
 
 /// Copy the file at `source` to `out` so that `out` never names a half-written file: written
 /// beside it under another name, synced, renamed. An old `out` is replaced only at the end.
@@ -14,8 +15,9 @@ use crate::error::StudioError;
 /// # Errors
 /// [`Code::NotPermitted`], [`Code::DiskFull`] and so on, naming `out`; [`Code::Cancelled`].
 pub(crate) fn copy_out(source: &Path, out: &Path, cancel: &CancelToken) -> Result<(), StudioError> {
-    let partial = partial_name(out)?;
-    let copied = copy_synced(source, &partial, cancel).and_then(|()| {
+    let (partial, file) = begin(out)?;
+    let copied = copy_synced(source, file, &partial, cancel).and_then(|_locked| {
+        fault::pass("export.before_rename");
         std::fs::rename(&partial, out).map_err(|error| StudioError::io("write", out, &error))
     });
     if copied.is_err() {
@@ -24,6 +26,7 @@ pub(crate) fn copy_out(source: &Path, out: &Path, cancel: &CancelToken) -> Resul
         return copied;
     }
     sync_folder(out);
+    fault::pass("export.after_rename");
     Ok(())
 }
 
@@ -37,30 +40,80 @@ pub(crate) fn check_writable(out: &Path) -> Result<(), StudioError> {
         return Err(StudioError::new(Code::BadInput, message));
     }
     if let Some(folder) = out.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        let no_folder = folder
+            .ancestors()
+            .find(|above| above.exists())
+            .filter(|above| !above.is_dir());
+        if let Some(file) = no_folder {
+            let message = format!("cannot write {out:?}: expected a folder, got a file: {file:?}");
+            return Err(StudioError::new(Code::BadInput, message));
+        }
         std::fs::create_dir_all(folder)
             .map_err(|error| StudioError::io("make the folder of the film", folder, &error))?;
     }
-    let partial = partial_name(out)?;
-    File::create(&partial).map_err(|error| StudioError::io("write", out, &error))?;
+    let (partial, _file) = begin(out)?;
     std::fs::remove_file(&partial).map_err(|error| StudioError::io("write", out, &error))
 }
 
-fn partial_name(out: &Path) -> Result<PathBuf, StudioError> {
+const PARTIAL: &str = ".part";
+
+/// A new file beside `out`, locked for as long as it is open. What ended processes left there of
+/// the same `out` is removed: nobody locks it.
+fn begin(out: &Path) -> Result<(PathBuf, File), StudioError> {
     let Some(name) = out.file_name() else {
         let message = format!("expected a file name for the film, got {out:?}");
         return Err(StudioError::new(Code::BadInput, message));
     };
+    let failed = |error: &std::io::Error| StudioError::io("write", out, error);
+    sweep(out, &name.to_string_lossy());
     let mut partial = std::ffi::OsString::from(".");
     partial.push(name);
-    partial.push(format!(".{}.part", std::process::id()));
-    Ok(out.with_file_name(partial))
+    partial.push(format!(".{}{PARTIAL}", std::process::id()));
+    let partial = out.with_file_name(partial);
+    let file = File::create(&partial).map_err(|error| failed(&error))?;
+    match file.try_lock() {
+        // Where a disk knows no locks, two processes do not write one film either.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok((partial, file)),
+        Err(TryLockError::WouldBlock) => {
+            let message = format!("cannot write: another process writes it now: {out:?}");
+            Err(StudioError::new(Code::Busy, message))
+        }
+    }
 }
 
-fn copy_synced(source: &Path, partial: &Path, cancel: &CancelToken) -> Result<(), StudioError> {
+/// Remove `.NAME.PID.part` of processes that have ended. Nothing depends on it, so failures are
+/// not told.
+fn sweep(out: &Path, name: &str) {
+    let Ok(entries) = std::fs::read_dir(folder_of(out)) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let found = entry.file_name();
+        let found = found.to_string_lossy();
+        let pid = found
+            .strip_prefix('.')
+            .and_then(|rest| rest.strip_prefix(name))
+            .and_then(|rest| rest.strip_prefix('.'))
+            .and_then(|rest| rest.strip_suffix(PARTIAL));
+        let is_partial =
+            pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|b| b.is_ascii_digit()));
+        if is_partial && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            drop(std::fs::remove_file(entry.path()));
+        }
+    }
+}
+
+/// Copies into `file`, which lies at `partial`; gives it back still locked.
+fn copy_synced(
+    source: &Path,
+    file: File,
+    partial: &Path,
+    cancel: &CancelToken,
+) -> Result<File, StudioError> {
     let failed = |error: &std::io::Error| StudioError::io("write", partial, error);
     let from = File::open(source).map_err(|error| StudioError::io("read", source, &error))?;
     let mut from = BufReader::with_capacity(1 << 20, from);
-    let mut to = BufWriter::new(File::create(partial).map_err(|error| failed(&error))?);
+    let mut to = BufWriter::new(file);
     loop {
         if cancel.is_cancelled() {
             return Err(StudioError::new(Code::Cancelled, "cancelled"));
@@ -75,12 +128,17 @@ fn copy_synced(source: &Path, partial: &Path, cancel: &CancelToken) -> Result<()
         std::io::BufRead::consume(&mut from, taken);
     }
     let file = to.into_inner().map_err(|error| failed(error.error()))?;
-    file.sync_all().map_err(|error| failed(&error))
+    file.sync_all().map_err(|error| failed(&error))?;
+    Ok(file)
+}
+
+fn folder_of(out: &Path) -> &Path {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 fn sync_folder(out: &Path) {
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+    if let Ok(folder) = File::open(folder_of(out)) {
         // Where a folder cannot be synced (some network disks) the rename is as safe as it gets.
         drop(folder.sync_all());
     }
@@ -145,6 +203,26 @@ mod tests {
             2,
             "nothing is left over"
         );
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("film.mp4");
+        let left = folder.path().join(".film.mp4.999999999.part");
+        let living = folder.path().join(".film.mp4.999999998.part");
+        let others = [".film.mp4.x.part", ".film2.mp4.1.part", ".film.mp4..part"];
+        for other in others {
+            std::fs::write(folder.path().join(other), b"not ours").unwrap();
+        }
+        std::fs::write(&left, b"half").unwrap();
+        let held = File::create(&living).unwrap();
+        held.lock().unwrap();
+        check_writable(&out).unwrap();
+        assert!(!left.exists() && living.exists());
+        for other in others {
+            assert!(folder.path().join(other).exists(), "{other}");
+        }
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! A film from a script: project, files, plan, run, export.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine_base::{CancelToken, Code, Rational};
 use flow_executor::RunReport;
 use flow_graph::Value;
-use flow_nodes::{FilmDocument, FilmOptions, film_document};
+use flow_nodes::{FilmDocument, FilmFiles, FilmOptions, film_document};
 use flow_story::{Assets, FrameSize, Parsed, Script};
 use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
 use serde::Serialize;
@@ -17,7 +18,7 @@ use crate::events::{StudioEvent, Watcher};
 use crate::library::Library;
 use crate::project::{EXTENSION, Project};
 use crate::studio::Studio;
-use crate::{export, memory};
+use crate::{export, fault, memory};
 
 /// What film to make.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +66,8 @@ pub struct FilmReport {
     pub project: PathBuf,
     /// Length of the film.
     pub film_secs: f64,
+    /// The kind of the failure that weighs most; absent when nothing failed.
+    pub code: Option<Code>,
     /// Failures, by node.
     pub errors: Vec<String>,
 }
@@ -74,6 +77,8 @@ struct Prepared {
     project: Project,
     film: FilmDocument,
     plan: FilmPlan,
+    /// Names that people know the stored files by.
+    names: Vec<(PathBuf, String)>,
     out: PathBuf,
 }
 
@@ -105,7 +110,10 @@ impl Studio {
         if cancel.is_cancelled() {
             return Err(StudioError::new(Code::Cancelled, "the film was stopped"));
         }
-        let errors = failures(&report);
+        let mut errors = failures(&report);
+        for error in &mut errors {
+            name_files(error, &prepared.names);
+        }
         let mut done = FilmReport {
             made: report.made,
             reused: report.reused,
@@ -117,6 +125,7 @@ impl Studio {
             poster: None,
             project: prepared.project.folder().to_owned(),
             film_secs: prepared.plan.frames as f64 / prepared.plan.format.fps.as_f64(),
+            code: worst(&report),
             errors,
         };
         if let Some(film) = self.result(&report, &prepared.film.film, "film")? {
@@ -169,6 +178,7 @@ impl Studio {
             script.film.size = request.size.or(script.film.size);
             script.film.fps = request.fps.or(script.film.fps);
             import(&project, &script)?;
+            fault::pass("project.imported");
         }
         let mut script = project.script()?;
         script.film.size = request.size.or(script.film.size);
@@ -184,6 +194,16 @@ impl Studio {
             library.find(source)?;
         }
         let files = library.finish()?;
+        let names = self.names(&files)?;
+        for (source, file) in files.iter().filter(|(s, _)| s.kind == SourceKind::Video) {
+            // What cannot be read at all fails its own shot only, when that is made.
+            let probed = flow_media::probe::probe(&self.store.blob_path(&file.content)?);
+            if probed.is_ok_and(|probed| probed.is_cut) {
+                let name = &source.name;
+                let what = format!("the end of {name:?} is missing: it is used as far as it goes");
+                watcher.event(StudioEvent::Warning { what });
+            }
+        }
         for missing in self.fonts.missing(&texts(&plan)) {
             let what = format!("no font here has the character {missing:?}: it will be a box");
             watcher.event(StudioEvent::Warning { what });
@@ -201,8 +221,28 @@ impl Studio {
             project,
             film,
             plan,
+            names,
             out,
         })
+    }
+
+    /// Where the files of a film lie in the store, and what its script calls them.
+    fn names(&self, files: &FilmFiles) -> Result<Vec<(PathBuf, String)>, StudioError> {
+        let mut names: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
+        for (source, file) in files {
+            let names = names
+                .entry(self.store.blob_path(&file.content)?)
+                .or_default();
+            names.push(&source.name);
+        }
+        let quoted = |names: Vec<&str>| {
+            let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+            names.join(", also called ")
+        };
+        Ok(names
+            .into_iter()
+            .map(|(path, names)| (path, quoted(names)))
+            .collect())
     }
 
     fn export(
@@ -310,7 +350,9 @@ fn folders(request: &FilmRequest) -> Vec<PathBuf> {
                 folder.to_owned()
             }
         });
-    request.folders.iter().cloned().chain(beside).collect()
+    let mut folders = request.folders.clone();
+    folders.extend(beside.filter(|beside| !request.folders.contains(beside)));
+    folders
 }
 
 pub(crate) fn format_of(script: &Script) -> Result<FilmFormat, StudioError> {
@@ -384,9 +426,38 @@ pub(crate) fn failures(report: &RunReport) -> Vec<String> {
         .errors
         .iter()
         .map(|error| format!("{}: {}", error.display, error.message));
-    failed.collect()
+    let problems = report.problems.iter().map(ToString::to_string);
+    problems.chain(failed).collect()
 }
 
+/// The failure that weighs most: what the machine refuses stops everything else too, and a
+/// person mends it first.
+pub(crate) fn worst(report: &RunReport) -> Option<Code> {
+    let codes = report.errors.iter().map(|error| error.code);
+    let problems = report.problems.iter().map(|_| Code::BadInput);
+    codes.chain(problems).max_by_key(|code| match code {
+        Code::DiskFull => 3,
+        Code::NotPermitted | Code::OutOfMemory | Code::Io => 2,
+        Code::Corrupt => 1,
+        _ => 0,
+    })
+}
+
+/// Put the names of a script in the place of paths in the store, which say nothing to a person.
+fn name_files(message: &mut String, names: &[(PathBuf, String)]) {
+    for (path, name) in names {
+        for written in [format!("{path:?}"), path.display().to_string()] {
+            if message.contains(&written) {
+                *message = message.replace(&written, name);
+            }
+        }
+    }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape of a map_err function"
+)]
 fn faulty(faults: Vec<flow_story::Fault>) -> StudioError {
     let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     let message = format!("the film cannot be planned:\n  {}", lines.join("\n  "));

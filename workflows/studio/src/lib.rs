@@ -12,6 +12,7 @@ mod config;
 mod error;
 mod events;
 mod export;
+mod fault;
 mod film;
 mod library;
 mod memory;

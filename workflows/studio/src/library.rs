@@ -180,20 +180,31 @@ impl<'a> Library<'a> {
     /// Names of the folders' files that are close to what was asked for.
     fn near(&self, source: &SourceRef) -> Vec<String> {
         let wanted = source.name.to_lowercase();
-        let mut near: Vec<(usize, String)> = self
+        let wanted_stem = wanted
+            .rsplit_once('.')
+            .map_or(wanted.as_str(), |(stem, _)| stem);
+        let files = self
             .folders
             .iter()
             .filter_map(|folder| std::fs::read_dir(folder).ok())
             .flat_map(|entries| entries.flatten().take(10_000))
-            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter_map(|entry| entry.file_name().into_string().ok());
+        // Sounds that we ship are named without a folder.
+        let shipped = samples::names()
+            .filter(|_| source.kind == SourceKind::Sound)
+            .map(str::to_owned);
+        let mut near: Vec<(usize, String)> = files
+            .chain(shipped)
             .filter_map(|name| {
                 let lower = name.to_lowercase();
                 let stem = lower
                     .rsplit_once('.')
                     .map_or(lower.as_str(), |(stem, _)| stem);
-                let distance =
-                    strsim::levenshtein(&wanted, &lower).min(strsim::levenshtein(&wanted, stem));
-                (distance <= 1 + wanted.chars().count() / 4).then_some((distance, name))
+                let distance = strsim::damerau_levenshtein(&wanted, &lower)
+                    .min(strsim::damerau_levenshtein(&wanted, stem));
+                // Counted without the ending: "sea.png" is not near "lmap.png" for its ".png".
+                let most = 1 + wanted_stem.chars().count() / 4;
+                (distance <= most).then_some((distance, name))
             })
             .collect();
         near.sort();

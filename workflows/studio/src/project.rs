@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::command::{Command, Edit, Job, Kind, System};
 use crate::error::StudioError;
+use crate::fault;
 use crate::owner::{self, Ownership};
 use crate::rows::{self, Rows};
 
@@ -70,9 +71,9 @@ impl Project {
         }
         let mut owner = Ownership::take(folder, program, clock.as_ref())?;
         let db = if exists {
-            ProjectDb::open(folder, Arc::clone(clock))
+            ProjectDb::open_with(folder, Arc::clone(clock), fault::of_store())
         } else {
-            ProjectDb::create(folder, Arc::clone(clock))
+            ProjectDb::create_with(folder, Arc::clone(clock), fault::of_store())
         };
         let db = match db {
             Ok(db) => db,

@@ -2,17 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use engine_base::{Clock, ProgressEvent, SystemClock};
+use engine_base::{Clock, SystemClock};
 use flow_executor::{Costs, Request, RunReport};
 use flow_graph::{NodeSpec, Registry};
 use flow_nodes::Fonts;
-use flow_store::{CheckReport, Faults, PruneReport, Store, StoreCounts, StoreOptions};
+use flow_store::{CheckReport, PruneReport, Store, StoreCounts, StoreOptions};
 use serde::Serialize;
 
-use crate::config;
 use crate::error::StudioError;
+use crate::{config, fault};
 
 /// How to assemble the studio.
 #[derive(Debug, Clone)]
@@ -88,7 +87,7 @@ impl Studio {
             StoreOptions {
                 cap_bytes: options.cache_cap_bytes,
                 clock: Arc::clone(&clock),
-                faults: faults(),
+                faults: fault::of_store(),
             },
         )?;
         let fonts = Arc::new(Fonts::load(&[]));
@@ -133,6 +132,10 @@ impl Studio {
     ///
     /// # Errors
     /// The cache cannot be read or written.
+    #[expect(
+        clippy::fn_params_excessive_bools,
+        reason = "two switches that a person sets by name"
+    )]
     pub fn cache_check(&self, deep: bool, repair: bool) -> Result<CheckReport, StudioError> {
         Ok(if repair {
             self.store.repair(deep)?
@@ -156,11 +159,15 @@ impl Studio {
     /// to keep them is not told.
     pub(crate) fn remember_costs(&self, report: &RunReport, mut costs: Costs) {
         report.add_costs_to(&mut costs);
-        let file = self.costs_file();
-        let partial = file.with_extension(format!("{}.part", std::process::id()));
+        // A temporary file of the store's: what a killed process left of it is swept.
+        let Ok(partial) = self.store.temp("json") else {
+            return;
+        };
         let bytes = serde_json::to_vec(&costs).unwrap_or_default();
-        if std::fs::write(&partial, bytes).is_ok() {
-            drop(std::fs::rename(&partial, &file));
+        let written = std::fs::write(&partial, bytes)
+            .and_then(|()| std::fs::rename(&partial, self.costs_file()));
+        if written.is_err() {
+            drop(std::fs::remove_file(&partial));
         }
     }
 
@@ -172,33 +179,4 @@ impl Studio {
     pub(crate) fn workers(&self) -> f64 {
         std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
     }
-}
-
-/// A kill test's point in the middle of an encode, `segment.halfway`; nothing in production.
-pub(crate) fn segment_fault() -> impl Fn(&ProgressEvent) + Send + Sync {
-    let fault = config::fault_point().filter(|(name, _)| name == "segment.halfway");
-    let passes = AtomicU64::new(0);
-    move |progress: &ProgressEvent| {
-        let Some((_, count)) = &fault else { return };
-        let halfway =
-            progress.of > 0 && progress.step * 2 >= progress.of && progress.step < progress.of;
-        if halfway && passes.fetch_add(1, Ordering::AcqRel) + 1 == *count {
-            std::process::abort();
-        }
-    }
-}
-
-/// In production none. A kill test names a point and a count; the process ends there as by a
-/// power cut: nothing is flushed, closed or unwound.
-fn faults() -> Faults {
-    let Some((name, count)) = config::fault_point() else {
-        return Faults::none();
-    };
-    let passes = AtomicU64::new(0);
-    Faults::new(move |point| {
-        let reached = || passes.fetch_add(1, Ordering::AcqRel) + 1 == count;
-        if point == name && reached() {
-            std::process::abort();
-        }
-    })
 }

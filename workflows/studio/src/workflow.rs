@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use crate::error::StudioError;
 use crate::events::{NodeState, StudioEvent, Watcher};
-use crate::film::failures;
+use crate::film::{failures, worst};
 use crate::project::RunningGuard;
 use crate::studio::Studio;
-use crate::{export, memory};
+use crate::{export, fault, memory};
 
 /// Which document to run, and how.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +56,9 @@ pub struct RunSummary {
     pub peak_bytes: u64,
     /// Outputs of targets.
     pub outputs: Vec<ShownOutput>,
-    /// Failures, by node.
+    /// The kind of the failure that weighs most; absent when nothing failed.
+    pub code: Option<Code>,
+    /// Failures, by node, and parts of the document that are not valid.
     pub errors: Vec<String>,
 }
 
@@ -103,6 +105,7 @@ impl Studio {
             wall_secs: report.wall_secs,
             peak_bytes: memory::peak_bytes(),
             outputs,
+            code: worst(&report),
             errors: failures(&report),
         })
     }
@@ -276,11 +279,8 @@ impl Studio {
         cancel: &CancelToken,
     ) -> Result<RunReport, StudioError> {
         let (watcher, running) = (Arc::clone(watcher), running.cloned());
-        let fault = crate::studio::segment_fault();
         let observer = move |event: &RunEvent| {
-            if let RunEvent::NodeProgress { progress, .. } = event {
-                fault(progress);
-            }
+            fault::in_run(event);
             let Some(event) = told(event) else { return };
             if let (StudioEvent::Progress(progress), Some(running)) = (&event, &running) {
                 running.progress(progress.clone());
