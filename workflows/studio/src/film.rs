@@ -179,7 +179,8 @@ impl Studio {
         let mut library = Library::new(&project, &self.store, folders(request));
         let format = format_of(&script)?;
         let assets = lengths(&script, &format, &mut library)?;
-        let plan = flow_story::plan_film(&script, &format, &assets).map_err(faulty)?;
+        let plan =
+            flow_story::plan_film(&script, &format, &assets).map_err(|faults| faulty(&faults))?;
         for source in sources(&plan) {
             library.find(source)?;
         }
@@ -387,7 +388,7 @@ pub(crate) fn failures(report: &RunReport) -> Vec<String> {
     failed.collect()
 }
 
-fn faulty(faults: Vec<flow_story::Fault>) -> StudioError {
+fn faulty(faults: &[flow_story::Fault]) -> StudioError {
     let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     let message = format!("the film cannot be planned:\n  {}", lines.join("\n  "));
     StudioError::new(Code::BadInput, message)

@@ -5,7 +5,7 @@
 //! token that only readers of that file (mode 0600) know.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -376,7 +376,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn the_token_is_for_this_user_only() {
-        use std::os::unix::fs::PermissionsExt;
+        use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let _owner = Ownership::take(folder.path(), "test", &SystemClock::new()).unwrap();
         let mode = std::fs::metadata(folder.path().join(INFO_FILE))

@@ -41,7 +41,7 @@ impl Node for Loudness {
         let mixes = blob_paths(context, call, "mixes")?;
         let loudness =
             flow_media::sound::measure(&mixes, context.cancel, context.progress).map_err(failed)?;
-        let datum = serde_json::to_value(&loudness).and_then(serde_json::from_value);
+        let datum = serde_json::to_value(loudness).and_then(serde_json::from_value);
         let datum: Datum = datum.map_err(|error| {
             NodeError::new(
                 Code::Internal,
