@@ -75,7 +75,7 @@ pub struct TargetPort {
 }
 
 /// What a run did. Counts are of calls: a node with a list of ten counts ten.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct RunReport {
     /// How it ended.
     pub end: RunEnd,
@@ -109,7 +109,9 @@ pub struct RunReport {
     pub skips: Vec<SkippedNode>,
     /// What is wrong with parts of the document, which therefore did not run.
     pub problems: Vec<Problem>,
-    /// Outputs of the targets that were reached, in port order.
+    /// Outputs of the targets that were reached, in port order. Not part of the written report:
+    /// there may be loaded things among them.
+    #[serde(skip)]
     pub outputs: BTreeMap<NodeId, Vec<TargetPort>>,
 }
 

@@ -122,6 +122,15 @@ fn cpu_secs() -> Result<f64, Box<dyn std::error::Error>> {
     Ok(nanos.parse::<f64>()? / 1e9)
 }
 
+/// Processor time of this program's threads so far, those that ended too.
+fn all_cpu_secs() -> Result<f64, Box<dyn std::error::Error>> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let after_name = stat.rsplit(')').next().unwrap_or("");
+    let ticks = after_name.split_whitespace().skip(11).take(2);
+    let sum: f64 = ticks.map(|ticks| ticks.parse().unwrap_or(0.0)).sum();
+    Ok(sum / 100.0)
+}
+
 fn speed(picture: &Path, folder: &Path, frames: i64, fonts: &Fonts) -> AnyResult {
     let mut out = std::io::stdout();
     for (name, roll) in [("straight", 0.0), ("rolled", 3.0)] {
@@ -162,14 +171,20 @@ fn speed(picture: &Path, folder: &Path, frames: i64, fonts: &Fonts) -> AnyResult
     }
     file.flush()?;
     let options = EncodeOptions::default();
-    let start = Instant::now();
+    let (start, cpu) = (Instant::now(), all_cpu_secs()?);
     let mut encoder = VideoEncoder::create(&folder.join("encoded.mp4"), &segment.format, &options)?;
     for frame in &kept {
         encoder.push(frame)?;
     }
     encoder.finish()?;
     let secs = start.elapsed().as_secs_f64();
-    writeln!(out, "encode: {:.1} frames a second", frames as f64 / secs)?;
+    let cpu = all_cpu_secs()? - cpu;
+    writeln!(
+        out,
+        "encode: {:.1} frames a second, {:.1} a core second",
+        frames as f64 / secs,
+        frames as f64 / cpu
+    )?;
     drop(kept);
     let start = Instant::now();
     let sources = [PathBuf::from(picture)];

@@ -70,6 +70,7 @@ pub struct SegmentRenderer<'a> {
     cards: Vec<Option<Arc<CardPicture>>>,
     workers: Workers,
     coder: Coder,
+    notes: Vec<String>,
 }
 
 /// How the layers and cards make one frame.
@@ -103,11 +104,21 @@ impl<'a> SegmentRenderer<'a> {
     ) -> Result<Self, MediaError> {
         check(segment)?;
         let mut opened = Vec::with_capacity(segment.layers.len());
+        let mut notes = Vec::new();
         for (index, layer) in segment.layers.iter().enumerate() {
             let path = sources.get(index);
-            opened.push(source::open(layer, path, &segment.format)?);
+            let (source, found) = source::open(layer, path, &segment.format)?;
+            notes.extend(found.iter().map(|what| format!("layer {index}: {what}")));
+            opened.push(source);
         }
-        Self::with_sources(segment, opened, fonts, 1)
+        let mut made = Self::with_sources(segment, opened, fonts, 1)?;
+        made.notes = notes;
+        Ok(made)
+    }
+
+    /// What of the sources was converted or is odd, for people.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// A renderer over sources already opened, with `threads` threads.
@@ -140,6 +151,7 @@ impl<'a> SegmentRenderer<'a> {
             cards: vec![None; segment.cards.len()],
             workers: Workers::new(threads)?,
             coder: Coder::new(),
+            notes: Vec::new(),
             segment: segment.clone(),
             fonts,
         })
@@ -382,12 +394,14 @@ fn check(segment: &Segment) -> Result<(), MediaError> {
 }
 
 /// What was rendered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentReport {
     /// Frames in the file.
     pub frames: i64,
     /// Its size.
     pub bytes: u64,
+    /// What of the sources was converted or is odd, for people.
+    pub notes: Vec<String>,
 }
 
 /// Frames between renderer and encoder.
@@ -432,6 +446,7 @@ pub fn encode_frames(
 ) -> Result<SegmentReport, MediaError> {
     let mut encoder = VideoEncoder::create(out, &renderer.segment.format, options)?;
     let frames = renderer.frames();
+    let notes = renderer.notes.clone();
     let (full_send, full) = mpsc::sync_channel::<Result<YuvFrame, MediaError>>(FRAMES_AHEAD);
     let (free_send, free) = mpsc::sync_channel::<YuvFrame>(FRAMES_AHEAD + 2);
     std::thread::scope(|scope| -> Result<(), MediaError> {
@@ -482,6 +497,7 @@ pub fn encode_frames(
     Ok(SegmentReport {
         frames: report.frames,
         bytes: report.bytes,
+        notes,
     })
 }
 

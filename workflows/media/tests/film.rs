@@ -436,7 +436,7 @@ fn av_04_colours_survive_five_generations() {
             let out = folder.path().join(format!("{generation}.mp4"));
             let options = EncodeOptions::default();
             let cancel = CancelToken::new();
-            render_segment(
+            let report = render_segment(
                 &segment,
                 &[input],
                 &fonts,
@@ -447,6 +447,11 @@ fn av_04_colours_survive_five_generations() {
                 &NoProgress,
             )
             .unwrap();
+            let told = report
+                .notes
+                .iter()
+                .any(|note| note.contains("315x171 px, an odd size"));
+            assert_eq!(told, generation == 0, "{:?}", report.notes);
             let png = folder.path().join("poster.png");
             poster(&out, 12, &png).unwrap();
             let got = patches_of(&png);

@@ -31,6 +31,11 @@ fn a_repeat_runs_nothing_and_a_change_only_what_depends_on_it() {
     let first = kit.run(&film(4));
     assert_eq!(out(&first, "sum"), [12]);
     assert_eq!((first.made, first.reused, first.failed), (4, 0, 0));
+    let written = serde_json::to_value(&first).unwrap();
+    assert_eq!(
+        (&written["made"], &written["end"]),
+        (&4.into(), &"finished".into())
+    );
     assert_eq!(kit.record.take().len(), 4);
 
     let again = kit.run(&film(4));

@@ -150,22 +150,25 @@ fn durable_nodes_take_little_time() {
 #[test]
 fn planning_takes_time_linear_in_the_graph() {
     let kit = kit();
-    let secs = |count: i64| {
-        let document = chain("cheap", count);
-        let plan = || {
-            let start = Instant::now();
-            let plan = kit.plan(&document);
-            assert_eq!(plan.nodes.len() as i64, count);
-            start.elapsed().as_secs_f64()
-        };
-        (0..3).map(|_| plan()).fold(f64::INFINITY, f64::min)
+    let secs = |document: &Document| {
+        let start = Instant::now();
+        let plan = kit.plan(document);
+        assert_eq!(plan.nodes.len(), document.nodes.len());
+        start.elapsed().as_secs_f64()
     };
-    let (ten, twenty) = (secs(10_000), secs(20_000));
-    println!(
-        "plan: {:.1} us a node at 10,000, {:.1} us at 20,000",
-        ten * 100.0,
-        twenty * 50.0
-    );
+    let documents = [chain("cheap", 10_000), chain("cheap", 20_000)];
+    let mut least = [f64::INFINITY; 2];
+    // The least of some rounds: a busy machine only ever adds time. Quadratic would be 4 times.
+    for _ in 0..10 {
+        for (least, document) in least.iter_mut().zip(&documents) {
+            *least = least.min(secs(document));
+        }
+        if least[1] < least[0] * 2.5 {
+            break;
+        }
+    }
+    let [ten, twenty] = least;
+    println!("plan: {ten:.3} s for 10,000 nodes, {twenty:.3} s for 20,000");
     assert!(
         twenty < ten * 3.0,
         "10,000 nodes took {ten} s, 20,000 {twenty} s"

@@ -241,6 +241,12 @@ impl LayerRenderer {
         };
         if self.way.holds && !is_video {
             self.state = State::Held(self.whole_frame(workers));
+            // Only the finished frame is needed from here on.
+            self.working = Surface {
+                width: 0,
+                height: 0,
+                data: Vec::new(),
+            };
         }
         Ok(())
     }

@@ -304,6 +304,36 @@ mod tests {
     }
 
     #[test]
+    fn wide_and_plain_ways_are_equal_to_the_bit() {
+        let picture = Picture {
+            width_px: 61,
+            height_px: 40,
+            pixels: Pixels::Rgba8((0..61 * 40 * 4).map(|i| (i * 37 % 251) as u8).collect()),
+        };
+        let source = Surface::of_picture(&picture, Light::Linear);
+        for step in [0.37, 1.0, 1.6, 3.3] {
+            let across = Axis::new(Kernel::Mitchell, 90, 61, -1.3, step);
+            let down = Axis::new(Kernel::Lanczos3, 30, 40, 2.1, step);
+            let (mut a, mut b) = (vec![[0.0; 4]; 90], vec![[0.0; 4]; 90]);
+            for y in 0..30 {
+                resample_row(&source, &across, &down, y, &mut Vec::new(), &mut a);
+                resample_row_body(&source, &across, &down, y, &mut Vec::new(), &mut b);
+                assert!(a == b, "step {step} row {y}");
+            }
+            let phases = Phases::new(Kernel::Mitchell);
+            let line = Slant {
+                x: -2.0,
+                y: 3.3,
+                dx: 0.8,
+                dy: 0.31,
+            };
+            slant_row(&source, &phases, line, &mut a);
+            slant_row_body(&source, &phases, line, &mut b);
+            assert!(a == b);
+        }
+    }
+
+    #[test]
     fn reducing_keeps_the_light_of_a_fine_grating() {
         let mut values = Vec::new();
         for i in 0..64 * 64 {

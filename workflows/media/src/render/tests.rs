@@ -300,6 +300,45 @@ fn contain_leaves_black_beside_the_picture_and_blends_its_edge() {
 }
 
 #[test]
+fn a_rolled_picture_shown_whole_keeps_its_area() {
+    let fonts = Fonts::bundled();
+    let linear = |v: f32| {
+        let v = f64::from(v);
+        if v <= 0.04045 {
+            v / 12.92
+        } else {
+            ((v + 0.055) / 1.055).powf(2.4)
+        }
+    };
+    // Reduced and enlarged; upright, leaning and on its corner.
+    for (side_px, roll) in [(100, 0.0), (100, 45.0), (100, -10.0), (20, 45.0), (20, 3.0)] {
+        let source = picture(side_px, side_px, |_, _| [1.0; 4]);
+        let mut layer = still(
+            pan(view(0.5, 0.5, 0.5, roll), view(0.6, 0.45, 0.5, roll)),
+            2,
+        );
+        layer.fit = Fit::Contain;
+        let segment = segment(format(160, 90), 2, layer);
+        let mut made = renderer(&segment, &source, &fonts);
+        for n in 0..2 {
+            let frame = made.frame_coded(n).unwrap();
+            let light = |v: f32| {
+                if side_px == 100 {
+                    linear(v)
+                } else {
+                    f64::from(v)
+                }
+            };
+            let area: f64 = frame.iter().map(|p| light(p[0])).sum();
+            assert!(
+                (area - 2025.0).abs() < 20.0,
+                "{side_px} px, {roll} degrees: {area}"
+            );
+        }
+    }
+}
+
+#[test]
 fn fades_and_blends_run_as_documented() {
     let fonts = Fonts::bundled();
     let colour = |rgb| Layer {

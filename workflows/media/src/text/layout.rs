@@ -161,8 +161,9 @@ pub(crate) fn fit(
         if fits && measured.widest <= width + 0.5 {
             break;
         }
-        // Below the least size lines may be as many as the space holds.
-        if asked.wrap == Wrap::WordOrGlyph && measured.height <= room || asked.font_px < 2.0 {
+        // With words broken, lines may be as many as the space holds.
+        let broken = asked.wrap == Wrap::WordOrGlyph;
+        if broken && (measured.height <= room || asked.font_px < 1.0) {
             break;
         }
         if asked.font_px <= least {
