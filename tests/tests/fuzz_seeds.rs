@@ -2,6 +2,12 @@
 //! as the targets: what a search with `cargo fuzz` found once cannot come back unseen where there is
 //! no nightly compiler.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test may panic, and shows the input that failed"
+)]
+
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
