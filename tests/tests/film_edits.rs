@@ -1,6 +1,8 @@
 //! What is made again after an edit, and what is not.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::fmt::Write as _;
 
 use longtake_tests::film::{Made, SmallFilm};

@@ -5,6 +5,7 @@
 mod crates;
 mod generated;
 mod layers;
+mod licences;
 mod receipts;
 mod sizes;
 mod words;
@@ -88,11 +89,21 @@ struct Dependency {
     dev: bool,
 }
 
+/// A crate of others that the product is built from.
+#[derive(Debug, Clone)]
+struct Outside {
+    name: String,
+    version: String,
+    /// SPDX expression, where its manifest gives one.
+    licence: Option<String>,
+}
+
 /// What the rules look at. Paths are from the root, with `/`.
 #[derive(Debug, Default)]
 struct Tree {
     files: BTreeMap<String, File>,
     packages: Vec<Package>,
+    outside: Vec<Outside>,
 }
 
 impl Tree {
@@ -115,6 +126,7 @@ const RULES: &[(&str, Rule)] = &[
     ("layers", layers::ours),
     ("places of outside crates", layers::outside),
     ("crates", crates::rule),
+    ("licences", licences::rule),
     ("file sizes", sizes::sources),
     ("large binaries", sizes::binaries),
     ("work marks", words::marks),
@@ -244,6 +256,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let tree = Tree {
         files: read_files(root)?,
         packages: read_packages(root)?,
+        outside: licences::read_outside(root)?,
     };
     for note in sizes::notes(&tree) {
         println!("note: {note}");
@@ -261,10 +274,11 @@ pub(crate) fn run(root: &Path) -> Result<()> {
         bail!("{count} rules of the tree are broken, see above");
     }
     println!(
-        "check: {} rules hold over {} files, {} crates",
+        "check: {} rules hold over {} files, {} crates, {} crates of others",
         RULES.len(),
         tree.files.len(),
-        tree.packages.len()
+        tree.packages.len(),
+        tree.outside.len()
     );
     Ok(())
 }

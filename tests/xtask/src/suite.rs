@@ -79,11 +79,13 @@ fn fuzz_targets(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Fuzzes each target shortly where the machine has the tools; says by name what it skips.
+/// Fuzzes each target shortly where the machine has the tools; says by name what it skips. The
+/// tests run the same targets over their seeds without them.
 fn fuzz(root: &Path, tally: &mut Tally) -> Result<()> {
     let targets = fuzz_targets(root)?;
     // rustup's proxy, not the pinned cargo: instrumented builds need the nightly compiler.
     let ready = steps::answers(Command::new("cargo").args(["+nightly", "fuzz", "--version"]));
+    let folder = root.join("tests/fuzz");
     let mut failed = Vec::new();
     for target in targets {
         if !ready {
@@ -92,21 +94,21 @@ fn fuzz(root: &Path, tally: &mut Tally) -> Result<()> {
             ));
             continue;
         }
+        let corpus = format!("corpus/{target}");
+        std::fs::create_dir_all(folder.join(&corpus))?;
         let mut command = Command::new("cargo");
         command
-            .args([
-                "+nightly",
-                "fuzz",
-                "run",
-                "--fuzz-dir",
-                "tests/fuzz",
-                &target,
-                "--",
-            ])
-            .arg(format!("-max_total_time={FUZZ_SECS}"))
+            .args(["+nightly", "fuzz", "run", "--fuzz-dir", "."])
+            .args([&target, &corpus, &format!("seeds/{target}"), "--"])
+            .arg(format!("-max_total_time={FUZZ_SECS}"));
+        let dictionary = format!("dictionaries/{target}.dict");
+        if folder.join(&dictionary).is_file() {
+            command.arg(format!("-dict={dictionary}"));
+        }
+        command
             .env_remove("RUSTUP_TOOLCHAIN")
             .env_remove("CARGO")
-            .current_dir(root);
+            .current_dir(&folder);
         match steps::pass(&mut command) {
             Ok(()) => tally.passed += 1,
             Err(error) => failed.push(format!("{error:#}")),

@@ -385,7 +385,11 @@ fn cache(cli: &Cli, command: &CacheCommand) -> Result<u8, StudioError> {
             (serde_json::to_value(pruned), text, 0)
         }
         CacheCommand::Check { deep, repair } => {
-            let found = studio.cache_check(*deep, *repair)?;
+            let found = if *repair {
+                studio.cache_repair(*deep)?
+            } else {
+                studio.cache_check(*deep)?
+            };
             let mut text = format!(
                 "looked at {} results and {} files: ",
                 found.results, found.blobs

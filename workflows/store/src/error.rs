@@ -158,6 +158,14 @@ pub enum StoreError {
         /// Why not.
         message: String,
     },
+    /// A value that could be written and not be read again.
+    #[error("cannot write {what}: lists and maps stand in each other deeper than {most} levels")]
+    TooDeep {
+        /// What it is.
+        what: &'static str,
+        /// Most levels.
+        most: usize,
+    },
     /// An entity was changed by somebody else in between.
     #[error("cannot change {kind} {id:?}: expected {expected}, got {got}")]
     Conflict {
@@ -189,7 +197,10 @@ impl StoreError {
             | Self::BadRow { .. } => Code::Corrupt,
             Self::Busy { .. } | Self::Conflict { .. } => Code::Busy,
             Self::NotFound { .. } | Self::MissingBlob { .. } => Code::NotFound,
-            Self::NotAFile { .. } | Self::TooLarge { .. } | Self::Value(_) => Code::BadInput,
+            Self::NotAFile { .. }
+            | Self::TooLarge { .. }
+            | Self::TooDeep { .. }
+            | Self::Value(_) => Code::BadInput,
             Self::ExactMismatch { .. } | Self::Closed => Code::Internal,
         }
     }

@@ -189,7 +189,8 @@ impl Studio {
         let mut library = Library::new(&project, &self.store, folders(request));
         let format = format_of(&script)?;
         let assets = lengths(&script, &format, &mut library)?;
-        let plan = flow_story::plan_film(&script, &format, &assets).map_err(faulty)?;
+        let plan =
+            flow_story::plan_film(&script, &format, &assets).map_err(|faults| faulty(&faults))?;
         for source in sources(&plan) {
             library.find(source)?;
         }
@@ -454,11 +455,7 @@ fn name_files(message: &mut String, names: &[(PathBuf, String)]) {
     }
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the shape of a map_err function"
-)]
-fn faulty(faults: Vec<flow_story::Fault>) -> StudioError {
+fn faulty(faults: &[flow_story::Fault]) -> StudioError {
     let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     let message = format!("the film cannot be planned:\n  {}", lines.join("\n  "));
     StudioError::new(Code::BadInput, message)

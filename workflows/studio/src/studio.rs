@@ -128,20 +128,20 @@ impl Studio {
             .prune(to_bytes.unwrap_or(self.cap_bytes), dry_run)?)
     }
 
-    /// Look for damage and, when told to, mend it.
+    /// Look for damage; `deep` also reads the bytes of every file.
+    ///
+    /// # Errors
+    /// The cache cannot be read.
+    pub fn cache_check(&self, deep: bool) -> Result<CheckReport, StudioError> {
+        Ok(self.store.check(deep)?)
+    }
+
+    /// Look for damage and mend it.
     ///
     /// # Errors
     /// The cache cannot be read or written.
-    #[expect(
-        clippy::fn_params_excessive_bools,
-        reason = "two switches that a person sets by name"
-    )]
-    pub fn cache_check(&self, deep: bool, repair: bool) -> Result<CheckReport, StudioError> {
-        Ok(if repair {
-            self.store.repair(deep)?
-        } else {
-            self.store.check(deep)?
-        })
+    pub fn cache_repair(&self, deep: bool) -> Result<CheckReport, StudioError> {
+        Ok(self.store.repair(deep)?)
     }
 }
 

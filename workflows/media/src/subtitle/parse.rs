@@ -133,7 +133,10 @@ pub(crate) fn parse(text: &str) -> (Vec<SrtCue>, Vec<SrtNote>, usize) {
             }
             words.push(lines[at]);
             at += 1;
-            if is_blank(words[words.len() - 1]) && ends_cue(&lines[at..]) {
+            // Only the last of several blank lines looks on, so that a million of them stay quick.
+            let last_blank = is_blank(words[words.len() - 1])
+                && lines.get(at).is_none_or(|next| !is_blank(next));
+            if last_blank && ends_cue(&lines[at..]) {
                 break;
             }
         }
@@ -162,11 +165,10 @@ pub(crate) fn parse(text: &str) -> (Vec<SrtCue>, Vec<SrtNote>, usize) {
     (cues, notes, lines.len())
 }
 
-/// Whether a cue ends at a blank line before `rest`: what follows is a new cue or the end. A blank
-/// line inside a text stays part of it.
+/// Whether a cue ends at a blank line before `rest`, which begins with no other blank line: what
+/// follows is a new cue or the end. A blank line inside a text stays part of it.
 fn ends_cue(rest: &[&str]) -> bool {
-    let mut rest = rest.iter().skip_while(|line| is_blank(line));
-    match (rest.next(), rest.next()) {
+    match (rest.first(), rest.get(1)) {
         (None, _) => true,
         (Some(first), second) => {
             times(first).is_some()

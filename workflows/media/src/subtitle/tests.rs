@@ -138,6 +138,18 @@ fn a_text_may_hold_blank_lines_numbers_and_arrows() {
 }
 
 #[test]
+fn very_many_blank_lines_in_a_text_are_read_at_once() {
+    let blank = "\n".repeat(400_000);
+    let text = format!("00:00:01,000 --> 00:00:02,000\nfirst\n{blank}last");
+    let start = std::time::Instant::now();
+    let file = read_subtitles(text.as_bytes()).unwrap();
+    assert_eq!(file.cues.len(), 1);
+    assert_eq!(file.cues[0].text.len(), "first\n".len() + blank.len() + 4);
+    // Looking on from each of them took minutes.
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}
+
+#[test]
 fn mutated_files_never_panic_and_cues_stay_sound() {
     let seeds = [
         "utf8-bom",

@@ -31,6 +31,29 @@ pub(super) fn to_json<T: Serialize>(what: &'static str, value: &T) -> Result<Str
     })
 }
 
+/// Most levels of lists and maps in one value: less than the reader takes (128), so that what is
+/// written, alone or inside a command, can be read again.
+const DEPTH_MAX: usize = 100;
+
+fn fits(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels > 0 && items.iter().all(|item| fits(item, levels - 1)),
+        Value::Object(fields) => levels > 0 && fields.values().all(|field| fits(field, levels - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+/// Refuses a value that could be written and not be read again.
+pub(super) fn check_depth(what: &'static str, value: &Value) -> Result<(), StoreError> {
+    if fits(value, DEPTH_MAX) {
+        return Ok(());
+    }
+    Err(StoreError::TooDeep {
+        what,
+        most: DEPTH_MAX,
+    })
+}
+
 fn entity(row: &SqliteRow) -> Result<Entity, StoreError> {
     Ok(Entity {
         kind: column(row, 0)?,
@@ -130,6 +153,7 @@ fn put(
     order_key: &str,
     body: &Value,
 ) -> Result<Entity, StoreError> {
+    check_depth("an entity", body)?;
     let next = db.row(
         WRITE,
         sqlx::query("UPDATE state SET revision = revision + 1 RETURNING revision"),
@@ -156,6 +180,9 @@ fn put(
 }
 
 fn set(db: &mut Db, name: &str, value: Option<&Value>) -> Result<(), StoreError> {
+    if let Some(value) = value {
+        check_depth("a setting", value)?;
+    }
     let query = match value {
         Some(value) => sqlx::query(
             "INSERT INTO settings (name, value) VALUES (?, ?) \

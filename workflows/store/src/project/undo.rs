@@ -4,8 +4,8 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::db::{Db, Sql, column, count, int};
 use crate::error::StoreError;
-use crate::project::entities::{apply, from_json, to_json};
-use crate::project::records::{CommandRecord, Entity, UndoState};
+use crate::project::entities::{apply, check_depth, from_json, to_json};
+use crate::project::records::{Change, CommandRecord, Entity, UndoState};
 
 const WHAT: &str = "write the undo log";
 
@@ -44,6 +44,17 @@ fn mark(db: &mut Db, seq: i64, undone: bool) -> Result<(), StoreError> {
 }
 
 pub(super) fn record(db: &mut Db, command: &CommandRecord) -> Result<Vec<Entity>, StoreError> {
+    check_depth("a command", &command.body)?;
+    for change in &command.backward {
+        if let Change::Put { body, .. } = change {
+            check_depth("an entity", body)?;
+        } else if let Change::Set {
+            value: Some(value), ..
+        } = change
+        {
+            check_depth("a setting", value)?;
+        }
+    }
     db.transaction(WHAT, true, |db| {
         let written = apply(db, &command.forward, true)?;
         db.execute(WHAT, sqlx::query("DELETE FROM commands WHERE undone = 1"))?;

@@ -325,3 +325,42 @@ fn a_damaged_file_of_the_cache_is_not_kept() {
     assert!(project.media().unwrap().is_empty());
     assert!(project.media_path(&blob.hash).is_err());
 }
+
+/// `levels` lists in each other.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, _| json!([inner]))
+}
+
+#[test]
+fn values_too_deep_to_be_read_again_are_refused_and_the_deepest_others_are_undone() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = create(dir.path());
+    let any = |body| vec![put("a", "m", body, Expected::Any)];
+    edit(&project, "first", any(nested(100)));
+    edit(&project, "second", any(json!({"flat": true})));
+    // Inside a command the value stands two levels deeper.
+    project.undo().unwrap().unwrap();
+    let read = project.get("shot", "a").unwrap().unwrap();
+    assert_eq!(read.body, nested(100));
+    let command = |body: Value, forward: Vec<Change>| CommandRecord {
+        id: "third".to_owned(),
+        kind: "edit".to_owned(),
+        name: "shot.change".to_owned(),
+        body,
+        backward: Vec::new(),
+        forward,
+        at_millis: 5,
+    };
+    for refused in [
+        project.apply(any(nested(101))),
+        project.apply(vec![set("size", nested(101))]),
+        project.record(command(nested(101), Vec::new())),
+        project.record(command(json!({}), any(nested(101)))),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, StoreError::TooDeep { .. }), "{error}");
+        assert_eq!(error.code(), Code::BadInput);
+    }
+    assert_eq!(project.list("shot").unwrap(), [read]);
+    assert_eq!(project.setting("size").unwrap(), None);
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use flow_story::{Assets, MoveKind, lint, parse, parse_json, plan_film, to_json, to_markdown};
 use flow_timeline::{Blend, FilmFormat, SoundRole};
 
-const SAMPLE: &[u8] = include_bytes!("../../../assets/samples/the-door-left-open.md");
+const SAMPLE: &[u8] = include_bytes!("../../../../assets/samples/the-door-left-open.md");
 
 fn assets() -> Assets {
     let pictures = [

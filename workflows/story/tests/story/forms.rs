@@ -1,18 +1,15 @@
 //! Both written forms give back exactly what was written.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-#[allow(dead_code, unreachable_pub, reason = "shared by several test crates")]
-mod common;
-
 use flow_story::{parse, parse_json, parse_markdown, to_json, to_markdown};
 use proptest::prelude::*;
+
+use crate::scripts;
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(192) })]
 
     #[test]
-    fn every_script_comes_back_from_both_forms(script in common::script()) {
+    fn every_script_comes_back_from_both_forms(script in scripts::script()) {
         let markdown = to_markdown(&script);
         let read = parse_markdown(&markdown).map_err(|faults| {
             TestCaseError::fail(format!("{}\n{markdown}", faults[0]))
@@ -27,7 +24,7 @@ proptest! {
     }
 
     #[test]
-    fn line_ends_and_byte_order_marks_change_nothing(script in common::script()) {
+    fn line_ends_and_byte_order_marks_change_nothing(script in scripts::script()) {
         let markdown = to_markdown(&script);
         let windows = format!("\u{feff}{}", markdown.replace('\n', "\r\n"));
         prop_assert_eq!(parse(windows.as_bytes(), "x.md").unwrap().script, script.clone());
@@ -37,7 +34,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,200}", cut in 0usize..2000) {
-        let sample = include_str!("../../../assets/samples/the-door-left-open.md");
+        let sample = include_str!("../../../../assets/samples/the-door-left-open.md");
         let mut at = cut.min(sample.len());
         while !sample.is_char_boundary(at) { at -= 1; }
         let broken = format!("{}{text}{}", &sample[..at], &sample[at..]);

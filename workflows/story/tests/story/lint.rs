@@ -1,7 +1,5 @@
 //! The linter finds what it is for, with the line and a way to mend it.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use flow_story::{Assets, Warning, lint, parse_markdown};
 use flow_timeline::FilmFormat;
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 /// Text with everything that could trip a reader: marks of the form, line breaks, spaces, escapes.
-pub fn text() -> impl Strategy<Value = String> {
+pub(crate) fn text() -> impl Strategy<Value = String> {
     let piece = select(vec![
         "the glass",
         "NOTE: x",
@@ -78,7 +78,7 @@ fn file() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-pub fn length() -> impl Strategy<Value = Length> {
+pub(crate) fn length() -> impl Strategy<Value = Length> {
     prop_oneof![
         (
             1i64..200_000,
@@ -284,7 +284,7 @@ fn shot() -> impl Strategy<Value = Shot> {
 }
 
 /// Scripts that are read back from both forms; they may still have shots too short to plan.
-pub fn script() -> impl Strategy<Value = Script> {
+pub(crate) fn script() -> impl Strategy<Value = Script> {
     let scenes = vec((text(), text(), text(), vec(shot(), 1..5)), 1..4);
     let film = (
         option::of((8u32..4096, 8u32..4096)),

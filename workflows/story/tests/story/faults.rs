@@ -1,7 +1,5 @@
 //! What is wrong with a script is said with line, field, what stands there and what may.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::time::{Duration, Instant};
 
 use flow_story::{FAULTS_MAX, Fault, parse, parse_json, parse_markdown};

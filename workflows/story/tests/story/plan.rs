@@ -1,10 +1,5 @@
 //! Plans join exactly, and an edit changes only what it has to.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
-#[allow(dead_code, unreachable_pub, reason = "shared by several test crates")]
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -13,7 +8,9 @@ use flow_story::*;
 use flow_timeline::{Blend, FilmFormat, FilmPlan, SoundRole};
 use proptest::prelude::*;
 
-const SAMPLE: &[u8] = include_bytes!("../../../assets/samples/the-door-left-open.md");
+use crate::scripts;
+
+const SAMPLE: &[u8] = include_bytes!("../../../../assets/samples/the-door-left-open.md");
 
 fn sample() -> Script {
     parse(SAMPLE, "sample.md").unwrap().script
@@ -291,7 +288,7 @@ proptest! {
 
     #[test]
     fn pieces_of_every_film_join_exactly(
-        script in common::script().prop_map(shortened),
+        script in scripts::script().prop_map(shortened),
         fps in prop::sample::select(vec![(24, 1), (25, 1), (30_000, 1001), (24_000, 1001), (120, 1)]),
         rate in prop::sample::select(vec![44_100, 48_000]),
     ) {
