@@ -49,6 +49,14 @@ impl CpuTime {
     }
 }
 
+/// Processor seconds of the calling thread, to the nanosecond; `None` where the system does not
+/// say.
+pub fn thread_secs() -> Option<f64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanos: f64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanos / 1e9)
+}
+
 /// Threads that ran or waited to run over the last minute; `None` where the system does not say.
 pub fn load_average() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
