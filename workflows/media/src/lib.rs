@@ -15,6 +15,7 @@
 pub mod encode;
 mod error;
 mod ff;
+mod memory;
 pub mod mux;
 mod picture;
 pub mod probe;
@@ -27,5 +28,6 @@ mod versions;
 pub mod video;
 
 pub use error::MediaError;
+pub use memory::return_large_blocks;
 pub use picture::{Picture, Pixels};
 pub use versions::codec_versions;

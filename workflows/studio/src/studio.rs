@@ -81,6 +81,7 @@ impl Studio {
     /// # Errors
     /// The cache cannot be opened.
     pub fn open(options: &StudioOptions) -> Result<Self, StudioError> {
+        flow_media::return_large_blocks();
         let clock = system_clock();
         let store = Store::open(
             &options.cache_folder,

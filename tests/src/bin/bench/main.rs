@@ -6,12 +6,22 @@
     reason = "a command line tool: its output is what it is for"
 )]
 
+mod executor;
+mod export;
+mod memory;
+mod samples;
+mod sound;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
-use longtake_tests::Receipt;
+use longtake_tests::load::load_average;
+use longtake_tests::receipt::Measured;
+use longtake_tests::{Better, Receipt};
+
+use samples::Samples;
 
 /// Something that can be measured.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +34,7 @@ struct Bench {
     run: fn(&mut Receipt) -> Result<()>,
 }
 
-const BENCHES: &[Bench] = &[];
+const BENCHES: &[Bench] = &[executor::BENCH, export::BENCH, memory::BENCH, sound::BENCH];
 
 /// Measures, and keeps receipts.
 #[derive(Debug, Parser)]
@@ -71,11 +81,52 @@ fn run(arguments: &Arguments) -> Result<()> {
     for bench in benches {
         println!("== {}: {}", bench.name, bench.about);
         let mut receipt = Receipt::new(bench.name)?;
+        let before = load_average();
         (bench.run)(&mut receipt).with_context(|| format!("bench {:?}", bench.name))?;
+        add_load(&mut receipt, before)?;
+        print_table(&receipt);
         let path = receipt.write(&arguments.receipts)?;
         receipt.print_last_line(&path, std::io::stdout().lock())?;
     }
     Ok(())
+}
+
+/// How busy the machine was before and after, where it says so: the reader's measure of the
+/// other figures.
+fn add_load(receipt: &mut Receipt, before: Option<f64>) -> Result<()> {
+    let samples: Vec<f64> = before.into_iter().chain(load_average()).collect();
+    if !samples.is_empty() {
+        receipt.add(Measured {
+            name: "load average of the machine",
+            unit: "threads",
+            better: Better::Lower,
+            samples: &samples,
+            peer: None,
+            floor: None,
+        })?;
+    }
+    Ok(())
+}
+
+fn print_table(receipt: &Receipt) {
+    let some = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
+    println!(
+        "{:<36} {:>10} {:<12} {:>10} {:>10} {:>10} {:>7} {:>8}",
+        "", "median", "unit", "min", "max", "peer", "ratio", "floor"
+    );
+    for row in &receipt.rows {
+        println!(
+            "{:<36} {:>10.2} {:<12} {:>10.2} {:>10.2} {:>10} {:>7} {:>8}",
+            row.name,
+            row.value,
+            row.unit,
+            row.spread.min,
+            row.spread.max,
+            some(row.peer_value),
+            some(row.ratio),
+            some(row.floor),
+        );
+    }
 }
 
 fn main() -> ExitCode {

@@ -137,11 +137,6 @@ impl LayerRenderer {
         source: LayerSource,
         frame: (usize, usize),
     ) -> Result<Self, MediaError> {
-        let empty = Surface {
-            width: 0,
-            height: 0,
-            data: Vec::new(),
-        };
         let mut made = Self {
             layer: layer.clone(),
             source: Mutex::new(LayerSource::Colour),
@@ -154,7 +149,7 @@ impl LayerRenderer {
                 holds: true,
                 working: 1.0,
             },
-            working: empty,
+            working: Surface::EMPTY,
             phases: Phases::new(Kernel::Mitchell),
             state: State::Empty,
         };
@@ -235,18 +230,18 @@ impl LayerRenderer {
         let view = self.layer.camera.at(at, self.layer.shot_frames);
         let window = self.sizes().window(self.layer.fit, view);
         self.state = if self.way.rolls {
-            self.rolled(window, workers)
+            let spare = match std::mem::replace(&mut self.state, State::Empty) {
+                State::Rolled { reduced, .. } => reduced.map(|surface| surface.data),
+                _ => None,
+            };
+            self.rolled(window, workers, spare.unwrap_or_default())
         } else {
             self.axes(window)
         };
         if self.way.holds && !is_video {
             self.state = State::Held(self.whole_frame(workers));
-            // Only the finished frame is needed from here on.
-            self.working = Surface {
-                width: 0,
-                height: 0,
-                data: Vec::new(),
-            };
+            // Nothing but that frame is read from here on.
+            self.working = Surface::EMPTY;
         }
         Ok(())
     }
@@ -299,7 +294,8 @@ impl LayerRenderer {
         }
     }
 
-    fn rolled(&self, window: Window, workers: &Workers) -> State {
+    /// `spare` is room that an earlier frame left; every pixel of it is written anew.
+    fn rolled(&self, window: Window, workers: &Workers, spare: Vec<Rgbx>) -> State {
         let (scale_x, scale_y) = self.scale();
         let (sin, cos) = window.roll_radians.sin_cos();
         let (half_w, half_h) = (self.frame.0 as f64 / 2.0, self.frame.1 as f64 / 2.0);
@@ -342,7 +338,8 @@ impl LayerRenderer {
             let kernel = Kernel::CatmullRom;
             let across = Axis::new(kernel, width, self.working.width, left, wide_x);
             let down = Axis::new(kernel, height, self.working.height, top, wide_y);
-            let mut data = vec![[0.0; 4]; width * height];
+            let mut data = spare;
+            data.resize(width * height, [0.0; 4]);
             let rows: Vec<&mut [Rgbx]> = data.chunks_exact_mut(width).collect();
             workers.each(rows, Vec::new, |y, row, column| {
                 resample_row(&self.working, &across, &down, y, column, row);

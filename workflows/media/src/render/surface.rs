@@ -16,6 +16,13 @@ pub(crate) struct Surface {
 }
 
 impl Surface {
+    /// No picture.
+    pub(crate) const EMPTY: Self = Self {
+        width: 0,
+        height: 0,
+        data: Vec::new(),
+    };
+
     pub(crate) fn row(&self, y: usize) -> &[Rgbx] {
         &self.data[y * self.width..(y + 1) * self.width]
     }
