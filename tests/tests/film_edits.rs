@@ -1,7 +1,6 @@
 //! What is made again after an edit, and what is not.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
 
 use std::fmt::Write as _;
 
