@@ -16,7 +16,7 @@ const WHAT: &str = "check the store";
 /// Rows read at a time; one may take [`crate::RESULT_MAX_BYTES`], most take some hundred bytes.
 const PAGE: i64 = 64;
 
-/// What [`Store::check`] found.
+/// What [`Store::check`](crate::Store::check) found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct CheckReport {
     /// Results looked at.
@@ -35,9 +35,9 @@ pub struct CheckReport {
     pub corrupt: Vec<ContentHash>,
     /// Whole files that no result names: left by a stop between rename and commit. Harmless.
     pub orphans: Vec<ContentHash>,
-    /// Results that [`Store::repair`] dropped.
+    /// Results that [`Store::repair`](crate::Store::repair) dropped.
     pub results_dropped: u64,
-    /// Files that [`Store::repair`] moved to `quarantine/`.
+    /// Files that [`Store::repair`](crate::Store::repair) moved to `quarantine/`.
     pub files_quarantined: u64,
 }
 
