@@ -51,16 +51,20 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Run everything a change has to pass: setup, format, check, clippy, tests, docs, fuzz smoke.
+    /// Run everything a change has to pass: setup, format, check, clippy, tests, docs.
     #[command(
         after_help = "Examples:\n  cargo xtask test           all of it\n  cargo xtask test \
-                            --quick   without docs and fuzzing\n\nThe last line is `N passed, N \
+                            --quick   without docs\n  cargo xtask test --fuzz    and ten \
+                            seconds of search with each fuzz target (nightly, cargo-fuzz)\n\nThe last line is `N passed, N \
                             failed`; a failed step counts as one."
     )]
     Test {
-        /// Leave out documentation and fuzzing.
+        /// Leave out documentation.
         #[arg(long)]
         quick: bool,
+        /// Search with each fuzz target too; building them takes long.
+        #[arg(long, conflicts_with = "quick")]
+        fuzz: bool,
     },
     /// Check the rules of the tree: layers, places of outside crates, sizes, words, receipts.
     #[command(after_help = "Example:\n  cargo xtask check   prints every violation at once")]
@@ -97,7 +101,14 @@ fn main() -> ExitCode {
             setup::Mode::Install
         }),
         Task::Film { args } => film::run(&root, &args),
-        Task::Test { quick } => suite::run(&root, quick),
+        Task::Test { quick, fuzz } => {
+            let extent = match (quick, fuzz) {
+                (true, _) => suite::Extent::Quick,
+                (false, false) => suite::Extent::Whole,
+                (false, true) => suite::Extent::WithSearch,
+            };
+            suite::run(&root, extent)
+        }
         Task::Check => check::run(&root),
         Task::Bench { what, keep } => bench::run(&root, &what, keep),
     });
