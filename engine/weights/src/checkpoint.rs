@@ -126,7 +126,12 @@ pub trait Checkpoint: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`WeightsError::MissingTensor`] or [`WeightsError::WrongShape`].
     fn tensor_of_shape(&self, name: &str, shape: &[usize]) -> Result<TensorRef, WeightsError> {
-        let path = || self.files().first().map(|f| f.path.clone()).unwrap_or_default();
+        let path = || {
+            self.files()
+                .first()
+                .map(|f| f.path.clone())
+                .unwrap_or_default()
+        };
         let found = self
             .tensor(name)
             .ok_or_else(|| WeightsError::MissingTensor {

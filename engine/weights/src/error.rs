@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use engine_base::Code;
 
+use crate::CheckpointKind;
 use crate::metadata::MetadataError;
 
 /// What a file is that holds no weights we read.
@@ -27,6 +28,8 @@ pub enum Found {
     Pickle,
     /// JSON or other text.
     Text,
+    /// Weights, opened as another kind than they are.
+    OtherKind(CheckpointKind),
     /// A file format with a name.
     Named(&'static str),
     /// Something else, with its first bytes.
@@ -66,10 +69,9 @@ impl fmt::Display for Found {
             Self::Zip => f.write_str(
                 "this is a zip / PyTorch pickle container; only safetensors and GGUF are read",
             ),
-            Self::Pickle => {
-                f.write_str("this is a pickle; only safetensors and GGUF are read")
-            }
+            Self::Pickle => f.write_str("this is a pickle; only safetensors and GGUF are read"),
             Self::Text => f.write_str("this is a text file, not weights"),
+            Self::OtherKind(kind) => write!(f, "this is a {kind} file, opened as another kind"),
             Self::Named(name) => {
                 write!(f, "this is {name}; only safetensors and GGUF are read")
             }
@@ -131,7 +133,7 @@ pub enum WeightsError {
         path: PathBuf,
     },
     /// A file of a version or byte order we do not read.
-    #[error("cannot read this GGUF: {got}, expected version 2 or 3, little endian, {path:?}")]
+    #[error("cannot read this GGUF: got {got}, expected version 2 or 3, little endian, {path:?}")]
     Version {
         /// What was found.
         got: String,

@@ -63,7 +63,10 @@ impl Inspection {
         let metadata = checkpoint.metadata();
         let mut dtypes: BTreeMap<String, DtypeUse> = BTreeMap::new();
         let mut total = DtypeUse::default();
-        for tensor in checkpoint.names().filter_map(|name| checkpoint.tensor(name)) {
+        for tensor in checkpoint
+            .names()
+            .filter_map(|name| checkpoint.tensor(name))
+        {
             let of_type = dtypes.entry(tensor.dtype.name().to_owned()).or_default();
             for sum in [of_type, &mut total] {
                 sum.tensors += 1;

@@ -25,6 +25,7 @@ mod metadata;
 pub mod quant;
 mod safetensors;
 mod sniff;
+mod table;
 
 pub use checkpoint::{Checkpoint, CheckpointKind, TensorRef, WeightFile};
 pub use error::{Found, WeightsError};

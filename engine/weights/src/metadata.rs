@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use engine_tensor::Bytes;
@@ -162,7 +162,12 @@ impl Array {
     }
 
     fn numbers<const N: usize, T>(&self, of: impl Fn([u8; N]) -> T) -> Vec<T> {
-        self.bytes.as_chunks::<N>().0.iter().map(|b| of(*b)).collect()
+        self.bytes
+            .as_chunks::<N>()
+            .0
+            .iter()
+            .map(|b| of(*b))
+            .collect()
     }
 
     /// Whole numbers widened to i64; `None` for other types or a u64 over `i64::MAX`.

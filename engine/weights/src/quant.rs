@@ -124,7 +124,11 @@ fn half_at(block: &[u8], at: usize) -> f32 {
 
 /// 4-bit number of element `at` of a block of 32 packed as 16 bytes.
 fn nibble(qs: &[u8], at: usize) -> u8 {
-    if at < 16 { qs[at] & 15 } else { qs[at - 16] >> 4 }
+    if at < 16 {
+        qs[at] & 15
+    } else {
+        qs[at - 16] >> 4
+    }
 }
 
 /// Bit of element `at`, moved to bit 4.
