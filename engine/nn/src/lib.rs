@@ -1,0 +1,5 @@
+//! stub
+
+mod token_model;
+
+pub use token_model::{ModelError, TokenModel};
