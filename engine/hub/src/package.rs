@@ -20,7 +20,7 @@ use crate::meter::Meter;
 use crate::part;
 
 /// How often a running client is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(25);
 
 /// End of a client's output that an error shows.
 const TAIL_BYTES: u64 = 600;
