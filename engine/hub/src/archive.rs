@@ -39,8 +39,8 @@ pub(crate) fn take(
         cancel,
     };
     match registry {
-        PackageRegistry::Pypi => taking.from_wheel(meter),
-        PackageRegistry::Npm => taking.from_tarball(meter),
+        PackageRegistry::Pypi => taking.wheel(meter),
+        PackageRegistry::Npm => taking.tarball(meter),
     }
 }
 
@@ -69,7 +69,7 @@ impl Taking<'_> {
         File::open(self.path).map_err(HubError::io("open the archive", self.path))
     }
 
-    fn from_wheel(&self, meter: &mut Meter<'_>) -> Result<(), HubError> {
+    fn wheel(&self, meter: &mut Meter<'_>) -> Result<(), HubError> {
         let all = "*";
         let mut wheel = zip::ZipArchive::new(BufReader::new(self.open()?))
             .map_err(|error| self.refused(all, error.to_string()))?;
@@ -86,7 +86,7 @@ impl Taking<'_> {
         Ok(())
     }
 
-    fn from_tarball(&self, meter: &mut Meter<'_>) -> Result<(), HubError> {
+    fn tarball(&self, meter: &mut Meter<'_>) -> Result<(), HubError> {
         let wanted: u64 = self.members.iter().map(|(file, _)| file.bytes).sum();
         let unpacked = GzDecoder::new(BufReader::new(self.open()?));
         let mut tar = unpacked.take(TAR_LIMIT_BYTES.saturating_add(wanted));

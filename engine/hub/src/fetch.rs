@@ -217,7 +217,8 @@ impl<'a> Fetcher<'a> {
             && (order.url.scheme() == "https" || is_loopback(&order.url))
         {
             let value = HeaderValue::from_str(&format!("Bearer {token}"));
-            let mut value = value.map_err(|_| order.bad("HF_TOKEN holds what no token holds"))?;
+            let mut value =
+                value.map_err(|_not_a_header| order.bad("HF_TOKEN holds what no token holds"))?;
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
         }

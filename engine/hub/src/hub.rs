@@ -438,7 +438,7 @@ fn by_hand(entry: &ModelEntry, folder: &Path, missing: &[&ModelFile]) -> String 
 /// Size of a plain file; links to files count as files.
 pub(crate) fn size_of(path: &Path) -> Option<u64> {
     let found = fs::metadata(path).ok()?;
-    found.is_file().then(|| found.len())
+    found.is_file().then_some(found.len())
 }
 
 /// Remove a file that may not be there; gives its size.
