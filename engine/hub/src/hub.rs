@@ -39,7 +39,7 @@ pub enum ModelState {
     /// Some of it is here.
     Partial {
         /// Bytes here.
-        bytes: u64,
+        bytes_here: u64,
     },
     /// Nothing is here.
     Missing,
@@ -152,7 +152,7 @@ impl Hub {
             (true, true, _) => ModelState::Installed,
             (true, false, _) => ModelState::Unverified,
             (false, _, 0) => ModelState::Missing,
-            (false, _, bytes) => ModelState::Partial { bytes },
+            (false, _, bytes_here) => ModelState::Partial { bytes_here },
         })
     }
 

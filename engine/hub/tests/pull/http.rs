@@ -94,7 +94,9 @@ fn a_part_of_another_day_goes_on() {
     let hub = place.hub(&server.url());
     assert_eq!(
         hub.state("tiny").unwrap(),
-        ModelState::Partial { bytes: 600_001 }
+        ModelState::Partial {
+            bytes_here: 600_001
+        }
     );
     assert_eq!(std::fs::read(pull(&hub).unwrap()).unwrap(), bytes);
     assert_eq!(server.asked()[0].from, Some(600_001));
@@ -143,7 +145,9 @@ fn a_download_that_never_gets_further_ends_and_says_what_to_do() {
     assert_eq!(server.asked().len(), 4);
     assert_eq!(
         hub.state("tiny").unwrap(),
-        ModelState::Partial { bytes: 300_000 }
+        ModelState::Partial {
+            bytes_here: 300_000
+        }
     );
 }
 
@@ -350,7 +354,9 @@ fn a_stop_is_heeded_while_nothing_comes_and_the_part_stays() {
     assert!(stopped < Duration::from_secs(1), "{stopped:?}");
     assert_eq!(
         hub.state("tiny").unwrap(),
-        ModelState::Partial { bytes: 400_000 }
+        ModelState::Partial {
+            bytes_here: 400_000
+        }
     );
     assert_eq!(std::fs::read(pull(&hub).unwrap()).unwrap(), bytes);
     assert_eq!(server.asked()[1].from, Some(400_000));

@@ -60,7 +60,9 @@ fn here(row: &ModelRow) -> String {
     match row.state {
         ModelState::Installed => "installed".into(),
         ModelState::Unverified => "here, not verified".into(),
-        ModelState::Partial { bytes } => format!("{} % here", bytes * 100 / row.bytes.max(1)),
+        ModelState::Partial { bytes_here } => {
+            format!("{} % here", bytes_here * 100 / row.bytes.max(1))
+        }
         ModelState::Missing if row.entry.files.iter().any(|file| file.from.is_none()) => {
             "to be put there by hand".into()
         }
@@ -213,4 +215,34 @@ fn remove(cli: &Cli, ids: &[String]) -> Result<u8, StudioError> {
         }
     }
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::Command;
+
+    fn parse(words: &str) -> Result<ModelsCommand, clap::Error> {
+        let words = ["longtake", "models"]
+            .into_iter()
+            .chain(words.split_whitespace());
+        match Cli::try_parse_from(words)?.command {
+            Command::Models(command) => Ok(command),
+            other => panic!("not a command about models: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn pull_takes_ids_or_none_and_rm_wants_them() {
+        assert!(matches!(parse("list").unwrap(), ModelsCommand::List));
+        let ModelsCommand::Pull { id } = parse("pull a b").unwrap() else {
+            panic!("not a pull")
+        };
+        assert_eq!(id, ["a", "b"]);
+        assert!(matches!(parse("pull").unwrap(), ModelsCommand::Pull { id } if id.is_empty()));
+        assert!(parse("rm").is_err() && parse("inspect").is_err());
+        assert!(parse("rm a").is_ok());
+    }
 }
