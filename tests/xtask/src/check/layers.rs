@@ -138,6 +138,7 @@ const LAYERS: &[Layer] = &[
             "flow-http",
             "flow-cluster",
             "engine-pipelines",
+            "engine-hub",
         ],
     },
     Layer {
@@ -150,10 +151,11 @@ const LAYERS: &[Layer] = &[
         level: 8,
         may_use: &["flow-studio"],
     },
+    // Setup fetches the default models.
     Layer {
         name: "xtask",
         level: 9,
-        may_use: &[],
+        may_use: &["engine-hub"],
     },
 ];
 
@@ -179,6 +181,7 @@ const PLACES: &[(&str, &[&str])] = &[
     ("cosmic-text", &["flow-media"]),
     ("clap", &["flow-cli", "xtask"]),
     ("indicatif", &["flow-cli"]),
+    ("zip", &["engine-hub"]),
 ];
 
 fn level(name: &str) -> Option<u8> {
