@@ -1,6 +1,6 @@
 //! The filter `tojson`, as the templates' authors have it: Python's `json.dumps`, not HTML-safe.
 
-use minijinja::value::{Kwargs, Value, ValueKind};
+use minijinja::value::{Kwargs, Rest, Value, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
 
 /// Deepest nesting of a value.
@@ -20,23 +20,27 @@ struct Style {
 pub(super) fn tojson(
     state: &State<'_, '_>,
     value: &Value,
-    ensure_ascii: Option<bool>,
-    indent: Option<Value>,
-    separators: Option<Value>,
-    sort_keys: Option<bool>,
-    named: Kwargs,
+    args: Rest<Value>,
 ) -> Result<String, Error> {
-    let indent = indent.or(named.get::<Option<Value>>("indent")?);
-    let separators = separators.or(named.get::<Option<Value>>("separators")?);
-    let ensure_ascii = ensure_ascii.or(named.get("ensure_ascii")?);
-    let sort_keys = sort_keys.or(named.get("sort_keys")?);
+    let (positional, named): (&[Value], Kwargs) = from_args(&args)?;
+    let argument = |at: usize, name: &str| -> Result<Option<Value>, Error> {
+        let given = match positional.get(at) {
+            Some(value) => Some(value.clone()),
+            None => named.get::<Option<Value>>(name)?,
+        };
+        Ok(given.filter(|value| !value.is_none()))
+    };
+    let flag = |value: Option<Value>| value.is_some_and(|value| value.is_true());
+    let ensure_ascii = flag(argument(0, "ensure_ascii")?);
+    let indent = argument(1, "indent")?.map(indentation).transpose()?;
+    let separators = argument(2, "separators")?;
+    let sort_keys = flag(argument(3, "sort_keys")?);
     named.assert_all_used()?;
-    let indent = indent.filter(|i| !i.is_none()).map(indentation).transpose()?;
     let (mut item_separator, mut key_separator) = (", ".to_owned(), ": ".to_owned());
     if indent.is_some() {
         item_separator = ",".to_owned();
     }
-    if let Some(pair) = separators.filter(|s| !s.is_none()) {
+    if let Some(pair) = separators {
         let part = |at: usize| -> Result<String, Error> {
             let part = pair.get_item_by_index(at)?;
             part.as_str().map(str::to_owned).ok_or_else(|| bad("separators must be two texts"))
@@ -44,8 +48,8 @@ pub(super) fn tojson(
         (item_separator, key_separator) = (part(0)?, part(1)?);
     }
     let style = Style {
-        ensure_ascii: ensure_ascii.unwrap_or(false),
-        sort_keys: sort_keys.unwrap_or(false),
+        ensure_ascii,
+        sort_keys,
         indent,
         item_separator,
         key_separator,
