@@ -30,6 +30,8 @@ pub(crate) trait Lanes: Copy {
 
     unsafe fn load(from: &Values) -> Self::Floats;
     unsafe fn load_slice(from: &[f32; 16]) -> Self::Floats;
+    /// 16 finite halves.
+    unsafe fn load_f16(from: &[u16; 16]) -> Self::Floats;
     unsafe fn store(to: &mut Values, value: Self::Floats);
     unsafe fn store_slice(to: &mut [f32; 16], value: Self::Floats);
     unsafe fn splat(value: f32) -> Self::Floats;
@@ -66,6 +68,11 @@ impl Lanes for Plain {
     #[inline(always)]
     unsafe fn load_slice(from: &[f32; 16]) -> [f32; 16] {
         *from
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: &[u16; 16]) -> [f32; 16] {
+        from.map(crate::half_bits::finite_f16)
     }
 
     #[inline(always)]

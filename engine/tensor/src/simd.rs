@@ -31,7 +31,10 @@ impl Simd {
             found.push(Self(Level::Neon));
         }
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c")
+        {
             found.push(Self(Level::Avx2));
             if is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
@@ -69,19 +72,46 @@ impl fmt::Display for Simd {
     }
 }
 
-/// Defines a function that runs `$body`, an `#[inline(always)]` function generic over
-/// [`Lanes`](crate::lanes::Lanes), compiled for the instruction set given as first argument.
+/// Defines a function that runs `$body`, an `#[inline(always)]` function, compiled for the
+/// instruction set given as first argument: generic over [`Lanes`](crate::lanes::Lanes), or, with
+/// `loops`, plain loops that the compiler turns into vector code.
 macro_rules! by_simd {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = loops $body:ident;) => {
+        $(#[$doc])*
+        $vis fn $name(simd: $crate::simd::Simd, $($arg: $ty),*) {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+            fn avx512($($arg: $ty),*) {
+                $body($($arg),*);
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,f16c")]
+            fn avx2($($arg: $ty),*) {
+                $body($($arg),*);
+            }
+            match simd.level() {
+                $crate::simd::Level::Plain => $body($($arg),*),
+                #[cfg(target_arch = "aarch64")]
+                $crate::simd::Level::Neon => $body($($arg),*),
+                // SAFETY: this level exists only where `Simd::available` found the features.
+                #[cfg(target_arch = "x86_64")]
+                $crate::simd::Level::Avx2 => unsafe { avx2($($arg),*) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                $crate::simd::Level::Avx512 => unsafe { avx512($($arg),*) },
+            }
+        }
+    };
     ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:ident;) => {
         $(#[$doc])*
         $vis fn $name(simd: $crate::simd::Simd, $($arg: $ty),*) {
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
             fn avx512($($arg: $ty),*) {
                 $body::<$crate::lanes::Avx512>($($arg),*);
             }
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma")]
+            #[target_feature(enable = "avx2,fma,f16c")]
             fn avx2($($arg: $ty),*) {
                 $body::<$crate::lanes::Avx2>($($arg),*);
             }

@@ -25,6 +25,12 @@ impl Lanes for Neon {
     }
 
     #[inline(always)]
+    unsafe fn load_f16(from: &[u16; 16]) -> Self::Floats {
+        // SAFETY: features by the trait's contract.
+        unsafe { Self::load_slice(&from.map(crate::half_bits::finite_f16)) }
+    }
+
+    #[inline(always)]
     unsafe fn store(to: &mut Values, value: Self::Floats) {
         // SAFETY: features by the trait's contract.
         unsafe { Self::store_slice(&mut to.0, value) };

@@ -51,6 +51,17 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn load_f16(from: &[u16; 16]) -> Self::Floats {
+        // SAFETY: features by the trait's contract; 16 halves are readable.
+        unsafe {
+            [
+                _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().cast())),
+                _mm256_cvtph_ps(_mm_loadu_si128(from.as_ptr().add(8).cast())),
+            ]
+        }
+    }
+
+    #[inline(always)]
     unsafe fn store(to: &mut Values, value: Self::Floats) {
         // SAFETY: as above.
         unsafe { Self::store_slice(&mut to.0, value) };
@@ -184,6 +195,12 @@ impl Lanes for Avx512 {
     unsafe fn load_slice(from: &[f32; 16]) -> __m512 {
         // SAFETY: features by the trait's contract; 16 floats are readable.
         unsafe { _mm512_loadu_ps(from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: &[u16; 16]) -> __m512 {
+        // SAFETY: features by the trait's contract; 16 halves are readable.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.as_ptr().cast())) }
     }
 
     #[inline(always)]
