@@ -289,7 +289,9 @@ mod tests {
         thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    let add = |task: usize| drop(sum.fetch_add(task, Ordering::Relaxed));
+                    let add = |task: usize| {
+                        sum.fetch_add(task, Ordering::Relaxed);
+                    };
                     for _ in 0..5 {
                         thread::sleep(Duration::from_millis(2));
                         threads.run(10, &add);

@@ -256,9 +256,8 @@ unsafe fn q2_k<L: Lanes>(rows: &TileRows, tile: &mut CodeTile<'_>) {
             let packed = L::transpose(&rows.starts, 16 + 16 * piece);
             for plane in 0..4 {
                 let first = 32 * (piece / 2) + 8 * plane + 4 * (piece % 2);
-                for group in 0..4 {
-                    tile.lines[first + group] =
-                        each(&packed[group], |code| (code >> (2 * plane)) & 3);
+                for (group, packed) in packed.iter().enumerate() {
+                    tile.lines[first + group] = each(packed, |code| (code >> (2 * plane)) & 3);
                 }
             }
         }
