@@ -26,6 +26,7 @@ mod moves;
 mod origin;
 mod parse;
 mod plan;
+mod producer;
 mod script;
 mod speaker;
 mod speech;
@@ -45,6 +46,11 @@ pub use moves::{Framing, Move, MoveKind, Point};
 pub use origin::{By, Origins};
 pub use parse::{FILE_BYTES_MAX, Parsed, parse, parse_json, parse_markdown};
 pub use plan::{Assets, CREDITS_ROWS_MAX, plan_film};
+pub use producer::{
+    FILM_SECS_MAX, FILM_SECS_MIN, PREMISE_CHARS_MAX, Picture, Premise, ProduceCounts, ProduceError,
+    ProduceEvent, ProduceOptions, Produced, Writing, choose_pictures, match_pictures, near_json,
+    produce,
+};
 pub use script::{
     CastMember, Colour, Credits, FilmSettings, FrameSize, Line, MusicCue, Place, SCRIPT_VERSION,
     Scene, Script, Shot, ShotSound, ShotSoundKind, Title, VideoUse,
