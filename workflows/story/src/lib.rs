@@ -11,6 +11,7 @@
 mod build;
 mod check;
 mod continuity;
+mod diff;
 mod escape;
 mod fault;
 mod fields;
@@ -37,6 +38,7 @@ mod write;
 
 pub use check::{ENTRIES_MAX, PARTS_MAX, SHOTS_MAX};
 pub use continuity::Continuity;
+pub use diff::{FieldChange, apply, diff};
 pub use fault::{FAULTS_MAX, Fault};
 pub use length::{LENGTH_SECS_MAX, Length};
 pub use lines::ScriptLines;

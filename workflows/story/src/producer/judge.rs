@@ -12,8 +12,10 @@ pub(crate) enum Use {
     Action,
     /// Something said.
     Speech,
-    /// A title, a name, a look: short and free.
+    /// A title or a name: short and free.
     Label,
+    /// What somebody or something looks like.
+    Look,
 }
 
 /// What candidates for one text are held to.
@@ -153,10 +155,41 @@ pub(crate) fn judge(text: &str, wanted: &Wanted<'_>, written: &Written) -> Verdi
     if odd {
         complaints.push("write plain words without marks".to_owned());
     }
-    if wanted.used_for != Use::Label {
+    if premise.language == "en" && units.iter().any(|word| is_run_together(word)) {
+        complaints.push("write words apart".to_owned());
+    }
+    if wanted.used_for == Use::Look {
+        repeats(&units, wanted, &mut complaints, &mut score);
+    }
+    if matches!(wanted.used_for, Use::Action | Use::Speech) {
         sentence(text, &units, wanted, written, &mut complaints, &mut score);
     }
     Verdict { complaints, score }
+}
+
+/// "themessage": what a model writes that was not let put a space.
+fn is_run_together(word: &str) -> bool {
+    let whole = [
+        "theatr", "theate", "theirs", "themse", "theory", "theori", "therap", "there", "therm",
+        "thesis", "theses", "theft", "themed", "theme",
+    ];
+    word.starts_with("the") && word.len() > 5 && !whole.iter().any(|start| word.starts_with(start))
+}
+
+/// The same words again within one text.
+fn repeats(units: &[String], wanted: &Wanted<'_>, complaints: &mut Vec<String>, score: &mut i64) {
+    let premise = wanted.premise;
+    let spaced = !premise.writing.is_unspaced();
+    let mut counts = std::collections::BTreeMap::new();
+    for word in units.iter().filter(|word| !is_function(word, premise)) {
+        *counts.entry(word).or_insert(0usize) += 1;
+    }
+    let often = if spaced { 2 } else { 4 };
+    let doubled = spaced && units.windows(2).any(|pair| pair[0] == pair[1]);
+    if doubled || counts.values().any(|count| *count > often) {
+        complaints.push("do not repeat words".to_owned());
+    }
+    *score -= 12 * counts.values().filter(|count| **count > 1).count() as i64;
 }
 
 fn sentence(
@@ -185,16 +218,7 @@ fn sentence(
     if spaced && units.last().is_some_and(open) {
         complaints.push("end the sentence".to_owned());
     }
-    let mut counts = std::collections::BTreeMap::new();
-    for word in units.iter().filter(|word| !is_function(word, premise)) {
-        *counts.entry(word).or_insert(0usize) += 1;
-    }
-    let often = if spaced { 2 } else { 4 };
-    let doubled = spaced && units.windows(2).any(|pair| pair[0] == pair[1]);
-    if doubled || counts.values().any(|count| *count > often) {
-        complaints.push("do not repeat words".to_owned());
-    }
-    *score -= 12 * counts.values().filter(|count| **count > 1).count() as i64;
+    repeats(units, wanted, complaints, score);
     if written.texts.contains(&units.join(" ")) {
         complaints.push("this has been said already: write something else".to_owned());
     }

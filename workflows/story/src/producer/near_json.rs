@@ -62,7 +62,10 @@ fn fenced(text: &str) -> Option<&str> {
 fn weight(value: &Value) -> usize {
     match value {
         Value::Object(fields) => fields.len() * 2 + fields.values().map(weight).sum::<usize>(),
-        Value::Array(items) => items.len() + items.iter().map(weight).sum::<usize>(),
+        Value::Array(items) => {
+            let plain = |item: &&Value| !item.is_array() && !item.is_object();
+            items.iter().filter(plain).count() + items.iter().map(weight).sum::<usize>()
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }

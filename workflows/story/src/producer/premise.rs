@@ -446,8 +446,10 @@ fn english(sentence: &str, found: &mut Found) {
             flush(&mut phrase, found);
             open = false;
         } else if open && !VERBS.contains(&word.as_str()) {
-            let plural = |word: &String| word.ends_with('s') && !word.ends_with("ss");
-            let after_plural = phrase.last().is_some_and(plural);
+            let plural = |word: &String| {
+                word.ends_with('s') && !["ss", "us", "is"].iter().any(|end| word.ends_with(end))
+            };
+            let after_plural = phrase.last().is_some_and(plural) && !is_person(&word);
             let acts = phrase
                 .last()
                 .is_some_and(|last| is_person(last) && !is_person(&word));

@@ -149,7 +149,11 @@ impl<'w> Stages<'w> {
             question,
             pattern,
             chars_max: 60,
-            used_for: Use::Label,
+            used_for: if step.field == LOOK.field {
+                Use::Look
+            } else {
+                Use::Label
+            },
             subject: "",
             words,
             place: place.to_owned(),
@@ -355,7 +359,7 @@ impl<'w> Stages<'w> {
             };
             let question = format!("{}\n{known}, and also", self.story());
             let pattern = match premise.writing {
-                Writing::Latin if self.english() => "the( [a-z]{3,11}){1,3}".to_owned(),
+                Writing::Latin if self.english() => "the( [a-z]{3,11}){1,5}".to_owned(),
                 writing if writing.is_unspaced() => format!("[{letters}]{{2,6}}"),
                 _ => format!("[{letters}]{{2,12}}( [{letters}]{{2,12}}){{0,2}}"),
             };

@@ -111,7 +111,7 @@ impl<'w> Writer<'w> {
                 (rule(&mut draw), By::Rule)
             }
         };
-        if asked.used_for != Use::Label {
+        if matches!(asked.used_for, Use::Action | Use::Speech) {
             self.written.add(&text, self.premise);
         }
         self.step += 1;
@@ -212,7 +212,7 @@ impl<'w> Writer<'w> {
         let quotes = ['"', '“', '”', '„', '«', '»', '「', '」', '\''];
         let text = text.trim_matches(quotes).trim();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if used_for == Use::Label {
+        if matches!(used_for, Use::Label | Use::Look) {
             return text;
         }
         let mut chars = text.chars();
