@@ -1,1 +1,73 @@
-//! stub
+//! Model families: from a checkpoint's configuration to a forward pass.
+//!
+//! Duty: to recognise what family a checkpoint is of, to check its tensors, and to run it. It must
+//! not know where files come from, text, or how tokens are drawn.
+//!
+//! Entry points: [`load_token_model`], or [`load_dense`] for several streams over one set of
+//! weights; [`FAMILIES`]. A family is one file under `families` and one line in that list.
+
+mod config;
+mod dense;
+mod error;
+mod families;
+
+pub use dense::{DenseModel, DenseStream, LoadReport, Trace};
+pub use engine_nn::Activations;
+pub use engine_tensor::ops::KvKind;
+pub use error::LoadError;
+pub use families::{FAMILIES, Family, family_of};
+
+use std::sync::Arc;
+
+use engine_nn::TokenModel;
+use engine_weights::Checkpoint;
+
+/// How a model is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Threads; 0 for one per processor. Results do not depend on it.
+    pub threads: usize,
+    /// Most tokens of a stream; the model's own limit when `None`.
+    pub context_tokens: Option<usize>,
+    /// How keys and values are kept.
+    pub kv: KvKind,
+    /// Inputs of products with packed weights.
+    pub activations: Activations,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self {
+            threads: 0,
+            context_tokens: None,
+            kv: KvKind::F16,
+            activations: Activations::Rounded,
+        }
+    }
+}
+
+/// A language model with one empty stream.
+///
+/// # Errors
+/// [`LoadError`]: unknown family, bad configuration, tensors that are missing, have another shape
+/// or hold values that are no numbers.
+pub fn load_token_model(
+    checkpoint: &dyn Checkpoint,
+    options: &LoadOptions,
+) -> Result<Box<dyn TokenModel>, LoadError> {
+    Ok(Box::new(load_dense(checkpoint, options)?.stream()))
+}
+
+/// A dense language model, from which streams are made.
+///
+/// # Errors
+/// As [`load_token_model`].
+pub fn load_dense(
+    checkpoint: &dyn Checkpoint,
+    options: &LoadOptions,
+) -> Result<Arc<DenseModel>, LoadError> {
+    let config = config::Config::of(checkpoint)?;
+    let family = family_of(config.family_name())?;
+    let plan = (family.plan)(&config, checkpoint)?;
+    DenseModel::load(checkpoint, family.id, &plan, options).map(Arc::new)
+}

@@ -1,1 +1,22 @@
-//! stub
+//! Whole generation recipes over the engine's models: for now, text.
+//!
+//! Entry points: [`TextPipeline`] (tokenizer, chat template and a language model together),
+//! [`Tokenizer`], [`ChatTemplate`], [`Constraint`], [`TextStream`].
+//!
+//! Must not know: workflows, projects, servers; how a model computes its logits.
+//!
+//! Invariants: a reply depends on the request and the model only. It is the same when the model's
+//! KV cache was reused or fresh, when forced tokens were skipped over or asked for, and whatever
+//! else the pipeline made before.
+
+mod constraint;
+mod stream;
+mod template;
+mod text;
+mod tokenizer;
+
+pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
+pub use stream::TextStream;
+pub use template::{ChatMessage, ChatTemplate, Place, TemplateError, TemplateInput, TemplateTime};
+pub use text::{FinishReason, TextError, TextOptions, TextPipeline, TextPrompt, TextReply, TextRequest};
+pub use tokenizer::{GgufVocabulary, Tokenizer, TokenizerError};

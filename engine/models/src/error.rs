@@ -1,0 +1,74 @@
+//! Why a model could not be loaded.
+
+use engine_base::Code;
+use engine_nn::LayerError;
+use engine_tensor::TensorError;
+use engine_weights::{MetadataError, WeightsError};
+
+/// Why a checkpoint is no model we run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// A family nobody here knows.
+    #[error("cannot run a model of family {got:?}: known are {known}")]
+    UnknownFamily {
+        /// What the checkpoint says.
+        got: String,
+        /// Names that are known.
+        known: String,
+    },
+    /// No configuration to be found.
+    #[error("cannot tell the model's family: expected {expected}")]
+    NoConfig {
+        /// What was looked for.
+        expected: &'static str,
+    },
+    /// A configuration value that cannot be right.
+    #[error("cannot load the model: {key} is {got}, expected {expected}")]
+    Config {
+        /// Its key.
+        key: String,
+        /// Its value.
+        got: String,
+        /// What it has to be.
+        expected: String,
+    },
+    /// A context beyond what the model was made for.
+    #[error("cannot load the model for {got} tokens: expected at most {max}")]
+    Context {
+        /// Tokens asked for.
+        got: usize,
+        /// The model's own limit.
+        max: usize,
+    },
+    /// A layer that cannot be made.
+    #[error(transparent)]
+    Layer(#[from] LayerError),
+    /// A metadata value of another type.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+}
+
+impl From<WeightsError> for LoadError {
+    fn from(error: WeightsError) -> Self {
+        Self::Layer(LayerError::Weights(error))
+    }
+}
+
+impl From<TensorError> for LoadError {
+    fn from(error: TensorError) -> Self {
+        Self::Layer(LayerError::Tensor(error))
+    }
+}
+
+impl LoadError {
+    /// The kind of failure.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Layer(LayerError::Weights(error)) => error.code(),
+            Self::Layer(LayerError::Tensor(TensorError::Threads { .. })) => Code::Io,
+            Self::UnknownFamily { .. } | Self::Context { .. } => Code::BadInput,
+            _ => Code::Corrupt,
+        }
+    }
+}

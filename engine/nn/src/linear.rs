@@ -1,0 +1,76 @@
+//! Linear layers over weights as they lie in a file.
+
+use engine_tensor::{PackedMatrix, TensorError};
+use engine_weights::Checkpoint;
+
+use crate::LayerError;
+
+/// `y = x W^T + b`. `W: [outputs, inputs]` stays packed; `b: [outputs]` is f32.
+#[derive(Debug, Clone)]
+pub struct Linear {
+    weights: PackedMatrix,
+    bias: Option<Vec<f32>>,
+}
+
+impl Linear {
+    /// The layer of tensor `name`, without bias.
+    ///
+    /// # Errors
+    /// [`LayerError`], with the tensor's name.
+    pub fn load(
+        checkpoint: &dyn Checkpoint,
+        name: &str,
+        outputs: usize,
+        inputs: usize,
+    ) -> Result<Self, LayerError> {
+        let tensor = checkpoint.tensor_of_shape(name, &[outputs, inputs])?;
+        let weights = PackedMatrix::new(name, tensor.dtype, outputs, inputs, tensor.bytes)?;
+        Ok(Self {
+            weights,
+            bias: None,
+        })
+    }
+
+    /// The same layer with the bias of tensor `name`, which must be there.
+    ///
+    /// # Errors
+    /// [`LayerError`], with the tensor's name.
+    pub fn with_bias(
+        mut self,
+        checkpoint: &dyn Checkpoint,
+        name: &str,
+    ) -> Result<Self, LayerError> {
+        self.bias = Some(load_vector(checkpoint, name, self.weights.rows())?);
+        Ok(self)
+    }
+
+    /// Its matrix.
+    pub fn weights(&self) -> &PackedMatrix {
+        &self.weights
+    }
+
+    /// Its bias.
+    pub fn bias(&self) -> Option<&[f32]> {
+        self.bias.as_deref()
+    }
+}
+
+/// Tensor `name: [len]` as finite f32.
+pub(crate) fn load_vector(
+    checkpoint: &dyn Checkpoint,
+    name: &str,
+    len: usize,
+) -> Result<Vec<f32>, LayerError> {
+    let tensor = checkpoint.tensor_of_shape(name, &[len])?;
+    // A matrix of one row: the same checks, and the same message for values that are no number.
+    let row = PackedMatrix::new(name, tensor.dtype, 1, len, tensor.bytes)?;
+    let mut values = vec![0.0; len];
+    row.decode_row(0, &mut values);
+    if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+        return Err(LayerError::Tensor(TensorError::NotFinite {
+            name: name.to_owned(),
+            row: at,
+        }));
+    }
+    Ok(values)
+}
