@@ -108,7 +108,7 @@ pub enum WeightsError {
     /// The end is missing.
     #[error(
         "file is cut short: {} bytes are missing ({what} ends at byte {expected_bytes}, the file \
-         has {got_bytes}), {path:?}", expected_bytes - got_bytes
+         has {got_bytes}), {path:?}", expected_bytes.saturating_sub(*got_bytes)
     )]
     CutShort {
         /// What reaches past the end.

@@ -99,8 +99,8 @@ fn name_bytes(bytes: &[u8]) -> Found {
     if let Some(kind) = kind_of(bytes) {
         return Found::OtherKind(kind);
     }
-    let head = &bytes[..bytes.len().min(SNIFFED_BYTES)];
-    match head {
+    let head = bytes[..bytes.len().min(SNIFFED_BYTES)].to_vec();
+    match &*head {
         [] => Found::Empty,
         [b'P', b'K', 3 | 5, ..] => Found::Zip,
         [0x80, 2..=5, ..] => Found::Pickle,
@@ -109,7 +109,7 @@ fn name_bytes(bytes: &[u8]) -> Found {
         [b'l', b'm', b'g', b'g', ..]
         | [b't', b'j', b'g', b'g', ..]
         | [b'f', b'm', b'g', b'g', ..] => Found::Named("a GGML file from before GGUF"),
-        _ => name_text(head, bytes.len()),
+        _ => name_text(&head, bytes.len()),
     }
 }
 

@@ -53,9 +53,10 @@ impl Table {
         let at = self.0.binary_search_by(|e| (*e.name).cmp(name)).ok()?;
         let entry = &self.0[at];
         // A tensor without elements may be said to lie anywhere.
-        let range = match entry.range.is_empty() {
-            true => 0..0,
-            false => entry.range.clone(),
+        let range = if entry.range.is_empty() {
+            0..0
+        } else {
+            entry.range.clone()
         };
         let bytes = files.get(entry.file as usize)?.slice(range)?;
         TensorRef::new(entry.dtype, entry.shape.to_vec(), bytes)

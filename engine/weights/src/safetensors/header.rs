@@ -67,7 +67,9 @@ impl Header {
             notes: Vec::new(),
             refused: None,
         };
-        let mut json = serde_json::Deserializer::from_slice(text);
+        // Names are borrowed from the text while it is read: from a copy, as the file may change.
+        let text = text.to_vec();
+        let mut json = serde_json::Deserializer::from_slice(&text);
         let parsed = (&mut read).deserialize(&mut json).and_then(|()| json.end());
         if let Some(refused) = read.refused.take() {
             return Err(refused);

@@ -141,7 +141,7 @@ fn ld_04_a_header_over_100_mb_opens_in_bounded_memory() {
     assert!(header_bytes > 100_000_000, "{header_bytes}");
     let (read, peak) = peak_of(|| SafeTensors::from_bytes(bytes, "big.safetensors".as_ref()));
     let read = read.expect("it is under the cap");
-    assert!(peak < header_bytes * 8, "{peak} bytes for {header_bytes}");
+    assert!(peak < header_bytes * 4, "{peak} bytes for {header_bytes}");
     assert_eq!(read.names().count(), 1_030_000);
     let name = "layer.1000000.some.longer.parameter.name.weight";
     assert_eq!(floats(&read, name), [(1_000_000 % 977) as f32]);
