@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{film, setup, steps};
+use crate::{film, models, setup, steps};
 
 /// Runs the benches named in `what`; their receipts are kept under tests/receipts/, in `local/`
 /// unless `keep`.
@@ -14,6 +14,7 @@ use crate::{film, setup, steps};
 /// Setup, the build or a bench failed.
 pub(crate) fn run(root: &Path, what: &[String], keep: bool) -> Result<()> {
     setup::run(setup::Mode::Install)?;
+    models::run(setup::Mode::Install)?;
     steps::pass(
         Command::new(film::cargo())
             .args(["build", "--release", "--locked"])

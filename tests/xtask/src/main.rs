@@ -1,8 +1,9 @@
 //! Project tasks: set up a machine, make the sample film, run every test, check the rules of the
 //! tree, run benches. Started as `cargo xtask NAME`.
 //!
-//! Must not know any crate of the product and needs no system library of its own: `setup` is what
-//! installs those. Everything else is done by running `cargo`, `git` and the built binaries.
+//! Knows no crate of the product but the models' (`setup` fetches the default ones) and needs no
+//! system library of its own: `setup` is what installs those. Everything else is done by running
+//! `cargo`, `git` and the built binaries.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -12,6 +13,7 @@
 mod bench;
 mod check;
 mod film;
+mod models;
 mod setup;
 mod steps;
 mod suite;
@@ -33,14 +35,19 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Find missing system packages, print the one line that installs them; run it when root.
+    /// Then fetch the default models.
     #[command(
         after_help = "Examples:\n  cargo xtask setup         install what is missing\n  \
-                            cargo xtask setup --dry   only say what is missing (exit 1 if any)"
+                            cargo xtask setup --dry   only say what is missing (exit 1 if any)\n  \
+                            cargo xtask setup --no-models"
     )]
     Setup {
         /// Install nothing; only say what is missing.
         #[arg(long)]
         dry: bool,
+        /// Leave the models alone.
+        #[arg(long)]
+        no_models: bool,
     },
     /// Build the studio and make a film; without arguments the sample film, into films/.
     #[command(after_help = "Examples:\n  cargo xtask film\n  cargo xtask film \
@@ -91,11 +98,21 @@ fn root() -> Result<PathBuf> {
 
 fn main() -> ExitCode {
     let outcome = root().and_then(|root| match Arguments::parse().task {
-        Task::Setup { dry } => setup::run(if dry {
-            setup::Mode::Dry
-        } else {
-            setup::Mode::Install
-        }),
+        Task::Setup { dry, no_models } => {
+            let mode = if dry {
+                setup::Mode::Dry
+            } else {
+                setup::Mode::Install
+            };
+            let system = setup::run(mode);
+            // Both lists at once: what `--dry` reports is whole.
+            let models = match (no_models, &system) {
+                (true, _) => Ok(()),
+                (false, Err(_)) if !dry => Ok(()),
+                (false, _) => models::run(mode),
+            };
+            system.and(models)
+        }
         Task::Film { args } => film::run(&root, &args),
         Task::Test { quick } => suite::run(&root, quick),
         Task::Check => check::run(&root),

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::film::cargo;
 use crate::steps::{self, Steps};
-use crate::{check, setup};
+use crate::{check, models, setup};
 
 /// Seconds of fuzzing per target: a smoke test, not a search.
 const FUZZ_SECS: u32 = 10;
@@ -125,7 +125,10 @@ fn fuzz(root: &Path, tally: &mut Tally) -> Result<()> {
 pub(crate) fn run(root: &Path, quick: bool) -> Result<()> {
     let mut steps = Steps::default();
     let mut tally = Tally::default();
-    let ready = steps.run("setup", || setup::run(setup::Mode::Install));
+    let ready = steps.run("setup", || {
+        setup::run(setup::Mode::Install)?;
+        models::run(setup::Mode::Install)
+    });
     steps.run("format", || {
         steps::pass(&mut cargo_in(root, &["fmt", "--all", "--check"]))
     });

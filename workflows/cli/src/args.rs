@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::ModelsCommand;
+
 /// Turn a premise into a finished film on your own machine.
 #[derive(Debug, Parser)]
 #[command(
@@ -54,6 +56,12 @@ pub(crate) enum Command {
     /// Look at the cache, make room in it, check it
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Fetch models, check them, see what their licences allow
+    #[command(
+        after_help = "Examples:\n  longtake models list\n  longtake models pull smollm2-135m-instruct-q4_1"
+    )]
+    #[command(subcommand)]
+    Models(ModelsCommand),
     /// List the node types a workflow can use
     Nodes {
         /// Show everything about one type

@@ -1,5 +1,7 @@
 //! Each command line as a command of the studio.
 
+mod models;
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +20,8 @@ use crate::args::{
 use crate::bars::{Bars, clock};
 use crate::size;
 
+pub(crate) use models::ModelsCommand;
+
 /// Carry out the command line; gives the exit status.
 pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioError> {
     match &cli.command {
@@ -27,6 +31,7 @@ pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioErr
         Command::Script(command) => script(cli, command),
         Command::Project(command) => project(cli, command),
         Command::Cache(command) => cache(cli, command),
+        Command::Models(command) => models::models(cli, command, cancel),
         Command::Nodes { type_name } => nodes(cli, type_name.as_deref()),
     }
 }

@@ -16,6 +16,7 @@ mod film;
 mod library;
 mod llm_remote;
 mod memory;
+mod models;
 mod order;
 mod owner;
 mod project;
@@ -27,12 +28,17 @@ mod workflow;
 
 pub use command::{Command, Edit, Job, Kind, System};
 pub use config::cache_folder;
+pub use engine_hub::{FileFormat, FileInfo, FileState, FileVerdict, ModelEntry, ModelState};
 pub use error::StudioError;
 pub use events::{NodeState, StudioEvent, Watcher};
 pub use film::{FilmReport, FilmRequest};
 pub use flow_story::FrameSize;
 pub use llm_remote::{Key, RemoteLlm, RemoteOptions};
 pub use memory::peak_bytes;
+pub use models::{
+    InspectedFile, ModelInspected, ModelPulled, ModelRemoved, ModelRow, ModelVerified,
+    models_inspect, models_list, models_pull, models_remove, models_verify,
+};
 pub use owner::{OwnerInfo, describe, owner_of};
 pub use project::{EXTENSION, Project, send};
 pub use script::{check_script, convert_script, script_as_markdown};

@@ -114,6 +114,7 @@ const LAYERS: &[Layer] = &[
             "flow-http",
             "flow-cluster",
             "engine-pipelines",
+            "engine-hub",
         ],
     },
     // Types of the graph only, for plans and documents it prints.
@@ -125,9 +126,10 @@ const LAYERS: &[Layer] = &[
         name: "longtake-desktop",
         may_use: &["flow-studio"],
     },
+    // Setup fetches the default models.
     Layer {
         name: "xtask",
-        may_use: &[],
+        may_use: &["engine-hub"],
     },
 ];
 
@@ -154,6 +156,7 @@ const PLACES: &[(&str, &[&str])] = &[
     ("pulldown-cmark", &["flow-story"]),
     ("clap", &["flow-cli", "xtask"]),
     ("indicatif", &["flow-cli"]),
+    ("zip", &["engine-hub"]),
 ];
 
 fn rank(name: &str) -> Option<usize> {
