@@ -183,7 +183,10 @@ impl TokenSampler {
     pub fn see_prompt(&mut self, tokens: &[u32]) -> Result<(), SampleError> {
         for &token in tokens {
             check_token("the prompt", token, self.vocab)?;
-            self.seen.entry(token).or_insert(0);
+            // Only this penalty reads the prompt: without it, long prompts would slow each draw.
+            if self.sampling.repetition_penalty != 1.0 {
+                self.seen.entry(token).or_insert(0);
+            }
         }
         Ok(())
     }

@@ -206,7 +206,10 @@ impl GrammarSet {
             self.compiled.push((hash, matcher));
         }
         // A deep copy shares nothing that grows, so that a reply does not depend on earlier ones.
-        let fresh = self.compiled.last().map(|(_, matcher)| matcher.deep_clone());
+        let fresh = self
+            .compiled
+            .last()
+            .map(|(_, matcher)| matcher.deep_clone());
         Ok(fresh.map(|matcher| Guide {
             matcher,
             mask: SimpleVob::new(),

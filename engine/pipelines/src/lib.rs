@@ -18,5 +18,7 @@ mod tokenizer;
 pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
 pub use stream::TextStream;
 pub use template::{ChatMessage, ChatTemplate, Place, TemplateError, TemplateInput, TemplateTime};
-pub use text::{FinishReason, TextError, TextOptions, TextPipeline, TextPrompt, TextReply, TextRequest};
+pub use text::{
+    FinishReason, TextError, TextOptions, TextPipeline, TextPrompt, TextReply, TextRequest,
+};
 pub use tokenizer::{GgufVocabulary, Tokenizer, TokenizerError};

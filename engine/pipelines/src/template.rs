@@ -257,11 +257,17 @@ impl ChatTemplate {
         let generate = json!(input.add_generation_prompt);
         names.insert("add_generation_prompt".to_owned(), generate);
         names.extend(input.extra.clone());
-        let given_bytes = input.messages.iter().map(|m| m.content.len()).sum::<usize>()
+        let given_bytes = input
+            .messages
+            .iter()
+            .map(|m| m.content.len())
+            .sum::<usize>()
             + input.extra.values().map(weight_bytes).sum::<usize>();
         check_length("a conversation", given_bytes, MAX_TEXT_BYTES)?;
 
-        let names = names.iter().map(|(name, value)| (name.as_str(), jinja_of(value)));
+        let names = names
+            .iter()
+            .map(|(name, value)| (name.as_str(), jinja_of(value)));
         let context = JinjaValue::from_pairs(names);
         let environment =
             environment(input.now, given_bytes as u64).map_err(|error| of_jinja(&error))?;

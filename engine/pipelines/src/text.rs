@@ -6,7 +6,9 @@ mod stop;
 use std::ops::ControlFlow;
 
 use engine_base::{CancelToken, Code};
+use engine_models::{LoadError, LoadOptions, load_token_model};
 use engine_nn::{ModelError, SampleError, Sampling, TokenModel};
+use engine_weights::Checkpoint;
 use serde::{Deserialize, Serialize};
 
 use crate::constraint::{Constraint, ConstraintError, GrammarSet};
@@ -150,6 +152,9 @@ pub enum TextError {
     /// The model failed.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The model cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
 }
 
 impl TextError {
@@ -163,6 +168,7 @@ impl TextError {
             Self::Constraint(error) => error.code(),
             Self::Sample(error) => error.code(),
             Self::Model(error) => error.code(),
+            Self::Load(error) => error.code(),
         }
     }
 }
@@ -175,6 +181,8 @@ pub struct TextOptions {
     pub ask_for_forced_tokens: bool,
     /// The moment that chat templates may tell; without it they find no clock.
     pub now: Option<TemplateTime>,
+    /// How [`TextPipeline::open`] loads the model.
+    pub load: LoadOptions,
 }
 
 /// A language model with everything between text and tokens.
@@ -232,6 +240,18 @@ impl TextPipeline {
             stream: Vec::new(),
             known,
         })
+    }
+
+    /// The model of a checkpoint with its own tokenizer and chat template.
+    ///
+    /// # Errors
+    /// [`TextError::Load`], [`TextError::Tokenizer`], [`TextError::Template`],
+    /// [`TextError::Mismatch`].
+    pub fn open(checkpoint: &dyn Checkpoint, options: TextOptions) -> Result<Self, TextError> {
+        let tokenizer = Tokenizer::of_checkpoint(checkpoint)?;
+        let template = ChatTemplate::of_checkpoint(checkpoint, &tokenizer)?;
+        let model = load_token_model(checkpoint, &options.load)?;
+        Self::new(tokenizer, template, model, options)
     }
 
     /// The tokenizer.

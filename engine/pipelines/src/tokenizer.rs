@@ -43,7 +43,9 @@ pub enum TokenizerError {
         expected: &'static str,
     },
     /// A kind this engine does not build.
-    #[error("cannot build a tokenizer with {what} {got:?}: expected one of {known}; others wait for support")]
+    #[error(
+        "cannot build a tokenizer with {what} {got:?}: expected one of {known}; others wait for support"
+    )]
     UnknownKind {
         /// The metadata key.
         what: &'static str,
@@ -119,8 +121,9 @@ impl Tokenizer {
             .map_err(|error| TokenizerError::Broken(format!("tokenizer.json: {error}")))?;
         let config: Value = match config {
             None => Value::Null,
-            Some(bytes) => serde_json::from_slice(bytes)
-                .map_err(|error| TokenizerError::Broken(format!("tokenizer_config.json: {error}")))?,
+            Some(bytes) => serde_json::from_slice(bytes).map_err(|error| {
+                TokenizerError::Broken(format!("tokenizer_config.json: {error}"))
+            })?,
         };
         let named = |key: &str| {
             let name = match &config[key] {
@@ -333,4 +336,4 @@ impl Tokenizer {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

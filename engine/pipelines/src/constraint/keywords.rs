@@ -57,7 +57,16 @@ const TYPES: &[&str] = &[
 ];
 
 const FORMATS: &[&str] = &[
-    "date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid",
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "time",
+    "uri",
+    "uuid",
 ];
 
 const DRAFTS: &[&str] = &[
@@ -236,7 +245,11 @@ fn check_type(value: &Value, pointer: &str) -> Result<(), ConstraintError> {
     if fits {
         Ok(())
     } else {
-        Err(bad(pointer, value, &format!("one or more of {}", TYPES.join(", "))))
+        Err(bad(
+            pointer,
+            value,
+            &format!("one or more of {}", TYPES.join(", ")),
+        ))
     }
 }
 
@@ -299,7 +312,11 @@ fn can_end(schema: &Value, pointer: &str, ends: &BTreeMap<&str, bool>) -> bool {
     let listed = |keyword: &str| -> Option<Vec<bool>> {
         let count = entries.get(keyword)?.as_array()?.len();
         let place = step(pointer, keyword);
-        Some((0..count).map(|at| known(&format!("{place}/{at}"))).collect())
+        Some(
+            (0..count)
+                .map(|at| known(&format!("{place}/{at}")))
+                .collect(),
+        )
     };
     if let Some(target) = entries.get("$ref").and_then(Value::as_str)
         && !local_pointer(target).is_some_and(|target| known(&target))
@@ -328,11 +345,15 @@ fn can_end(schema: &Value, pointer: &str, ends: &BTreeMap<&str, bool>) -> bool {
     };
     let array_ends = || {
         let least = entries.get("minItems").and_then(Value::as_u64).unwrap_or(0);
-        let first = listed("prefixItems").or_else(|| listed("items")).unwrap_or_default();
+        let first = listed("prefixItems")
+            .or_else(|| listed("items"))
+            .unwrap_or_default();
         let covered = first.iter().take(least as usize).all(|&ends| ends);
         let others = least > first.len() as u64;
-        covered && (!others || entries.get("items").is_none_or(Value::is_array)
-            || known(&step(pointer, "items")))
+        covered
+            && (!others
+                || entries.get("items").is_none_or(Value::is_array)
+                || known(&step(pointer, "items")))
     };
     let type_ends = |name: &str| match name {
         "object" => object_ends(),

@@ -31,7 +31,10 @@ fn makes(set: &mut GrammarSet, tokenizer: &Tokenizer, constraint: &Constraint, t
         }
         guide.is_met().expect("a verdict")
     });
-    assert_eq!(verdicts[0], verdicts[1], "tokens and bytes of {text:?} differ");
+    assert_eq!(
+        verdicts[0], verdicts[1],
+        "tokens and bytes of {text:?} differ"
+    );
     verdicts[0]
 }
 
@@ -48,7 +51,11 @@ fn reported_schemas_accept_and_reject_what_they_say() {
         let constraint = Constraint::JsonSchema(schema);
         let start = Instant::now();
         set.guide(&constraint).expect("the schema compiles");
-        assert!(start.elapsed().as_secs_f64() < 1.0, "{name}: {:?}", start.elapsed());
+        assert!(
+            start.elapsed().as_secs_f64() < 1.0,
+            "{name}: {:?}",
+            start.elapsed()
+        );
         for (file, expected) in [("accept.jsonl", true), ("reject.jsonl", false)] {
             for (at, line) in case(name, file).lines().enumerate() {
                 let made = makes(&mut set, &tokenizer, &constraint, line);
@@ -64,7 +71,12 @@ fn escaped_spellings_of_raw_characters_are_not_made() {
     let schema = serde_json::from_str(&case("gr-02", "schema.json")).expect("JSON");
     let escaped = case("gr-02", "accept-escaped.txt");
     let constraint = Constraint::JsonSchema(schema);
-    assert!(!makes(&mut set, &tokenizer, &constraint, escaped.trim_end()));
+    assert!(!makes(
+        &mut set,
+        &tokenizer,
+        &constraint,
+        escaped.trim_end()
+    ));
 }
 
 #[test]
@@ -80,7 +92,11 @@ fn the_order_of_definitions_does_not_matter() {
         let constraint = Constraint::JsonSchema(schema.clone());
         for (file, expected) in [("accept.jsonl", true), ("reject.jsonl", false)] {
             for line in case("gr-02", file).lines() {
-                assert_eq!(makes(&mut set, &tokenizer, &constraint, line), expected, "{line}");
+                assert_eq!(
+                    makes(&mut set, &tokenizer, &constraint, line),
+                    expected,
+                    "{line}"
+                );
             }
         }
     }
@@ -94,9 +110,7 @@ fn refused(schema: Value) -> ConstraintError {
 
 #[test]
 fn unsupported_keywords_are_named_with_their_place() {
-    let nested = |inner: Value| {
-        json!({"type": "object", "properties": {"a/b": {"type": "array", "items": inner}}})
-    };
+    let nested = |inner: Value| json!({"type": "object", "properties": {"a/b": {"type": "array", "items": inner}}});
     for (inner, keyword) in [
         (json!({"uniqueItems": true}), "uniqueItems"),
         (json!({"not": {"type": "string"}}), "not"),
@@ -104,25 +118,40 @@ fn unsupported_keywords_are_named_with_their_place() {
         (json!({"contains": {}}), "contains"),
         (json!({"dependentRequired": {}}), "dependentRequired"),
         (json!({"propertyNames": {}}), "propertyNames"),
-        (json!({"unevaluatedProperties": false}), "unevaluatedProperties"),
+        (
+            json!({"unevaluatedProperties": false}),
+            "unevaluatedProperties",
+        ),
         (json!({"$dynamicRef": "#x"}), "$dynamicRef"),
         (json!({"$ref": "https://example.com/schema"}), "$ref"),
         (json!({"$ref": "#name"}), "$ref"),
         (json!({"type": "string", "format": "regex"}), "format"),
         (json!({"x-guidance": {"lenient": true}}), "x-guidance"),
         (json!({"made-up": 1}), "made-up"),
-        (json!({"oneOf": [{"type": "integer"}, {"type": "number"}]}), "oneOf"),
+        (
+            json!({"oneOf": [{"type": "integer"}, {"type": "number"}]}),
+            "oneOf",
+        ),
         (
             json!({"type": "object", "properties": {"q": {}, "r": {}}, "minProperties": 2}),
             "minProperties",
         ),
     ] {
         let error = refused(nested(inner));
-        let ConstraintError::Unsupported { keyword: got, pointer, .. } = &error else {
+        let ConstraintError::Unsupported {
+            keyword: got,
+            pointer,
+            ..
+        } = &error
+        else {
             panic!("{keyword}: {error}");
         };
         assert_eq!(got, keyword, "{error}");
-        assert_eq!(*pointer, format!("/properties/a~1b/items/{keyword}"), "{error}");
+        assert_eq!(
+            *pointer,
+            format!("/properties/a~1b/items/{keyword}"),
+            "{error}"
+        );
         assert_eq!(error.code(), Code::Refused);
         assert!(error.to_string().contains(keyword), "{error}");
     }
@@ -148,7 +177,10 @@ fn broken_schemas_are_refused_with_their_place() {
         (json!({"anyOf": []}), "/anyOf"),
         (json!({"properties": {"a": 1}}), "/properties/a"),
         (json!({"$ref": "#/$defs/nobody"}), "/$ref"),
-        (json!({"$ref": "#/default", "default": {"uniqueItems": true}}), "/$ref"),
+        (
+            json!({"$ref": "#/default", "default": {"uniqueItems": true}}),
+            "/$ref",
+        ),
     ] {
         let error = refused(schema.clone());
         assert!(
@@ -168,13 +200,17 @@ fn broken_schemas_are_refused_with_their_place() {
         json!({"required": "a"}),
     ] {
         let error = refused(schema.clone());
-        assert!(matches!(error, ConstraintError::BadGrammar { .. }), "{schema}: {error}");
+        assert!(
+            matches!(error, ConstraintError::BadGrammar { .. }),
+            "{schema}: {error}"
+        );
     }
 }
 
 #[test]
 fn schemas_that_cannot_be_met_are_refused_at_once() {
-    let endless = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]});
+    let endless =
+        json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]});
     for schema in [
         json!(false),
         json!({"type": "string", "minLength": 3, "maxLength": 2}),
@@ -189,7 +225,10 @@ fn schemas_that_cannot_be_met_are_refused_at_once() {
         endless,
     ] {
         let error = refused(schema.clone());
-        assert!(matches!(error, ConstraintError::CannotBeMet { .. }), "{schema}: {error}");
+        assert!(
+            matches!(error, ConstraintError::CannotBeMet { .. }),
+            "{schema}: {error}"
+        );
         assert_eq!(error.code(), Code::BadInput);
     }
 }
@@ -211,14 +250,24 @@ fn options_that_would_never_end_are_left_out() {
     let constraint = Constraint::JsonSchema(schema);
     assert!(makes(&mut set, &tokenizer, &constraint, "{\"x\": null}"));
     assert!(!makes(&mut set, &tokenizer, &constraint, "{\"x\": {"));
-    assert!(!makes(&mut set, &tokenizer, &constraint, "{\"x\": null, \"y\""));
+    assert!(!makes(
+        &mut set,
+        &tokenizer,
+        &constraint,
+        "{\"x\": null, \"y\""
+    ));
 }
 
 #[test]
 fn regular_expressions_match_the_whole_reply() {
     let (tokenizer, mut set) = set();
     let mut verdict = |regex: &str, text: &str| {
-        makes(&mut set, &tokenizer, &Constraint::Regex(regex.to_owned()), text)
+        makes(
+            &mut set,
+            &tokenizer,
+            &Constraint::Regex(regex.to_owned()),
+            text,
+        )
     };
     assert!(verdict("(yes|no)", "yes"));
     assert!(!verdict("(yes|no)", "yes!"));
@@ -227,9 +276,19 @@ fn regular_expressions_match_the_whole_reply() {
     assert!(verdict(r"a/b\n.", "a/b\nc"));
     assert!(verdict(r"cost \$", "cost $"));
     assert!(verdict("[場景]+", "景場"));
-    for regex in ["(", "a{999999999}", r"(?=a)b", &"a".repeat(MAX_REGEX_BYTES + 1)] {
-        let error = set.guide(&Constraint::Regex(regex.to_owned())).expect_err("refused");
-        assert!(matches!(error, ConstraintError::BadGrammar { .. }), "{error}");
+    for regex in [
+        "(",
+        "a{999999999}",
+        r"(?=a)b",
+        &"a".repeat(MAX_REGEX_BYTES + 1),
+    ] {
+        let error = set
+            .guide(&Constraint::Regex(regex.to_owned()))
+            .expect_err("refused");
+        assert!(
+            matches!(error, ConstraintError::BadGrammar { .. }),
+            "{error}"
+        );
     }
 }
 
@@ -242,11 +301,21 @@ fn compiled_grammars_are_kept_and_replies_share_nothing() {
         set.guide(&constraint(n)).expect("is known");
     }
     assert_eq!(set.compiled.len(), MAX_COMPILED);
-    let mut first = set.guide(&constraint(5)).expect("compiles").expect("a guide");
+    let mut first = set
+        .guide(&constraint(5))
+        .expect("compiles")
+        .expect("a guide");
     let token = tokenizer.encode_bare("n").expect("tokens")[0];
     first.take(token).expect("allowed");
-    let mut second = set.guide(&constraint(5)).expect("is known").expect("a guide");
-    assert_eq!(second.forced(), Ok(Some(token)), "a new reply begins at the beginning");
+    let mut second = set
+        .guide(&constraint(5))
+        .expect("is known")
+        .expect("a guide");
+    assert_eq!(
+        second.forced(),
+        Ok(Some(token)),
+        "a new reply begins at the beginning"
+    );
 }
 
 #[test]
@@ -258,7 +327,10 @@ fn marks_are_never_part_of_a_text() {
     let mut guide = set.guide(&constraint).expect("compiles").expect("a guide");
     let mut made = Vec::new();
     while !guide.is_done() {
-        let token = guide.forced().expect("a verdict").expect("a const is forced");
+        let token = guide
+            .forced()
+            .expect("a verdict")
+            .expect("a const is forced");
         assert!(!tokenizer.is_special(token));
         made.extend_from_slice(tokenizer.token_bytes(token));
         guide.take(token).expect("allowed");

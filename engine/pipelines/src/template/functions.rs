@@ -34,10 +34,13 @@ pub(super) fn raised(error: &Error) -> Option<String> {
 
 /// Make the functions and methods known to templates.
 pub(super) fn add(environment: &mut Environment<'_>, now: Option<TemplateTime>) {
-    environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
-        let error = Error::new(ErrorKind::InvalidOperation, "raise_exception was called");
-        Err(error.with_source(RaisedMessage(message)))
-    });
+    environment.add_function(
+        "raise_exception",
+        |message: String| -> Result<Value, Error> {
+            let error = Error::new(ErrorKind::InvalidOperation, "raise_exception was called");
+            Err(error.with_source(RaisedMessage(message)))
+        },
+    );
     if let Some(now) = now {
         environment.add_function("strftime_now", move |format: String| now.format(&format));
     }
@@ -45,7 +48,9 @@ pub(super) fn add(environment: &mut Environment<'_>, now: Option<TemplateTime>) 
         // Each reads its value once, however long it is.
         state.consume_fuel(1 + value.len().unwrap_or(0) as u64 / 16)?;
         let called = match value.kind() {
-            ValueKind::String => text_method(state, value.as_str().unwrap_or_default(), method, args),
+            ValueKind::String => {
+                text_method(state, value.as_str().unwrap_or_default(), method, args)
+            }
             ValueKind::Map => map_method(value, method, args),
             ValueKind::Seq => list_method(value, method, args),
             _ => None,
@@ -63,11 +68,27 @@ impl TemplateTime {
     /// As C's `strftime` writes it in the C locale.
     fn format(self, format: &str) -> Result<String, Error> {
         const MONTHS: [&str; 12] = [
-            "January", "February", "March", "April", "May", "June", "July", "August", "September",
-            "October", "November", "December",
+            "January",
+            "February",
+            "March",
+            "April",
+            "May",
+            "June",
+            "July",
+            "August",
+            "September",
+            "October",
+            "November",
+            "December",
         ];
         const DAYS: [&str; 7] = [
-            "Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday",
+            "Thursday",
+            "Friday",
+            "Saturday",
+            "Sunday",
+            "Monday",
+            "Tuesday",
+            "Wednesday",
         ];
         let days = self.unix_secs.div_euclid(86_400);
         let secs = self.unix_secs.rem_euclid(86_400);
@@ -133,7 +154,11 @@ fn civil_of_days(days: i64) -> (i64, i64, i64) {
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
     (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
@@ -158,7 +183,10 @@ fn text_at(args: &[Value], at: usize) -> Result<&str, Error> {
 
 /// Python's `str`; `None` for methods it has not, or that no template was seen to use.
 fn text_method(state: &State<'_, '_>, text: &str, method: &str, args: &[Value]) -> Called {
-    let chars: Option<Vec<char>> = args.first().and_then(Value::as_str).map(|s| s.chars().collect());
+    let chars: Option<Vec<char>> = args
+        .first()
+        .and_then(Value::as_str)
+        .map(|s| s.chars().collect());
     let strips = |c: char| match &chars {
         Some(chars) => chars.contains(&c),
         None => c.is_whitespace(),
@@ -189,7 +217,10 @@ fn text_method(state: &State<'_, '_>, text: &str, method: &str, args: &[Value]) 
         "rsplit" => split(text, args, true),
         "join" => args.first().ok_or_else(missing).and_then(|parts| {
             let parts: Vec<Value> = parts.try_iter()?.collect();
-            let parts: Vec<&str> = parts.iter().map(|p| p.as_str().unwrap_or_default()).collect();
+            let parts: Vec<&str> = parts
+                .iter()
+                .map(|p| p.as_str().unwrap_or_default())
+                .collect();
             state.consume_fuel((text.len() * parts.len()) as u64 / 64)?;
             Ok(Value::from(parts.join(text)))
         }),
@@ -222,7 +253,9 @@ fn affix(args: &[Value], fits: impl Fn(&str) -> bool) -> Result<Value, Error> {
     if let Some(part) = parts.as_str() {
         return Ok(Value::from(fits(part)));
     }
-    let any = parts.try_iter()?.any(|part| part.as_str().is_some_and(&fits));
+    let any = parts
+        .try_iter()?
+        .any(|part| part.as_str().is_some_and(&fits));
     Ok(Value::from(any))
 }
 
@@ -239,7 +272,10 @@ fn replace(state: &State<'_, '_>, text: &str, args: &[Value]) -> Result<Value, E
 }
 
 fn split(text: &str, args: &[Value], from_end: bool) -> Result<Value, Error> {
-    let limit = args.get(1).and_then(Value::as_usize).map(|n| n.saturating_add(1));
+    let limit = args
+        .get(1)
+        .and_then(Value::as_usize)
+        .map(|n| n.saturating_add(1));
     let limit = limit.unwrap_or(usize::MAX);
     let separator = args.first().filter(|s| !s.is_none());
     let Some(separator) = separator else {
@@ -305,7 +341,10 @@ fn list_method(list: &Value, method: &str, args: &[Value]) -> Called {
         "index" => wanted.and_then(|wanted| {
             let at = list.try_iter()?.position(|item| item == *wanted);
             at.map(Value::from).ok_or_else(|| {
-                Error::new(ErrorKind::InvalidOperation, "index of an item that is not there")
+                Error::new(
+                    ErrorKind::InvalidOperation,
+                    "index of an item that is not there",
+                )
             })
         }),
         "append" | "extend" | "insert" | "pop" => Err(Error::new(
@@ -328,12 +367,23 @@ mod tests {
         let all = "%d %b %Y|%A %B|%y-%m-%d %H:%M:%S|%I %p|%j|%-d.%-m|%a %e %F %%";
         assert_eq!(
             leap.format(all).ok().as_deref(),
-            Some("29 Feb 2024|Thursday February|24-02-29 13:05:09|01 PM|060|29.2|Thu 29 2024-02-29 %")
+            Some(
+                "29 Feb 2024|Thursday February|24-02-29 13:05:09|01 PM|060|29.2|Thu 29 2024-02-29 %"
+            )
         );
-        assert_eq!(at(0).format("%F %a").ok().as_deref(), Some("1970-01-01 Thu"));
+        assert_eq!(
+            at(0).format("%F %a").ok().as_deref(),
+            Some("1970-01-01 Thu")
+        );
         assert_eq!(at(-1).format("%F %T").ok(), None);
-        assert_eq!(at(-1).format("%F %H").ok().as_deref(), Some("1969-12-31 23"));
-        assert_eq!(at(951_782_400).format("%F").ok().as_deref(), Some("2000-02-29"));
+        assert_eq!(
+            at(-1).format("%F %H").ok().as_deref(),
+            Some("1969-12-31 23")
+        );
+        assert_eq!(
+            at(951_782_400).format("%F").ok().as_deref(),
+            Some("2000-02-29")
+        );
         assert!(leap.format("%").is_err());
     }
 

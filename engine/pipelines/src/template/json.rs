@@ -43,7 +43,9 @@ pub(super) fn tojson(
     if let Some(pair) = separators {
         let part = |at: usize| -> Result<String, Error> {
             let part = pair.get_item_by_index(at)?;
-            part.as_str().map(str::to_owned).ok_or_else(|| bad("separators must be two texts"))
+            part.as_str()
+                .map(str::to_owned)
+                .ok_or_else(|| bad("separators must be two texts"))
         };
         (item_separator, key_separator) = (part(0)?, part(1)?);
     }
@@ -270,7 +272,13 @@ mod tests {
             quote(text, ascii, &mut out);
             out
         };
-        assert_eq!(quoted("a\"\\\n\u{1}\u{7f}é🎬</", false), "\"a\\\"\\\\\\n\\u0001\u{7f}é🎬</\"");
-        assert_eq!(quoted("\u{7f}é🎬", true), "\"\\u007f\\u00e9\\ud83c\\udfac\"");
+        assert_eq!(
+            quoted("a\"\\\n\u{1}\u{7f}é🎬</", false),
+            "\"a\\\"\\\\\\n\\u0001\u{7f}é🎬</\""
+        );
+        assert_eq!(
+            quoted("\u{7f}é🎬", true),
+            "\"\\u007f\\u00e9\\ud83c\\udfac\""
+        );
     }
 }

@@ -36,8 +36,13 @@ fn a_conversation_becomes_the_models_text() {
         "<|im_start|>system\nBe brief & <kind>.<|im_end|>\n\
          <|im_start|>user\n  Hi \"you\" 🎬\n<|im_end|>\n<|im_start|>assistant\n"
     );
-    let text = template(SMOLLM2).render(&messages[1..], false).expect("text");
-    assert!(text.starts_with("<|im_start|>system\nYou are a helpful AI"), "{text}");
+    let text = template(SMOLLM2)
+        .render(&messages[1..], false)
+        .expect("text");
+    assert!(
+        text.starts_with("<|im_start|>system\nYou are a helpful AI"),
+        "{text}"
+    );
     assert!(text.ends_with("<|im_end|>\n"), "{text}");
 }
 
@@ -53,7 +58,10 @@ fn python_methods_and_loop_controls_work() {
     let messages = ["x|one ", "two", "three"].map(ChatMessage::user);
     let input = TemplateInput {
         messages: &messages,
-        extra: json!({"d": {"z": 1, "a": 2}}).as_object().cloned().unwrap_or_default(),
+        extra: json!({"d": {"z": 1, "a": 2}})
+            .as_object()
+            .cloned()
+            .unwrap_or_default(),
         ..TemplateInput::default()
     };
     let text = template(source).render_input(&input).expect("text");
@@ -66,7 +74,8 @@ fn python_methods_and_loop_controls_work() {
 
 #[test]
 fn a_template_may_refuse_in_its_own_words() {
-    let source = "{% if messages|length == 0 %}{{ raise_exception('say \"something\"') }}{% endif %}";
+    let source =
+        "{% if messages|length == 0 %}{{ raise_exception('say \"something\"') }}{% endif %}";
     let error = template(source).render(&[], true).expect_err("refused");
     assert!(matches!(&error, TemplateError::Raised { message } if message == "say \"something\""));
     assert_eq!(error.code(), Code::BadInput);
@@ -79,14 +88,19 @@ fn a_template_may_refuse_in_its_own_words() {
 #[test]
 fn the_date_comes_from_the_caller_only() {
     let source = "{% if strftime_now is defined %}{{ strftime_now('%d %b %Y') }}{% else %}no date{% endif %}";
-    assert_eq!(template(source).render(&[], true).ok().as_deref(), Some("no date"));
+    assert_eq!(
+        template(source).render(&[], true).ok().as_deref(),
+        Some("no date")
+    );
     let input = TemplateInput {
         now: Some(TemplateTime { unix_secs: 0 }),
         ..TemplateInput::default()
     };
     let dated = template(source).render_input(&input);
     assert_eq!(dated.ok().as_deref(), Some("01 Jan 1970"));
-    let error = template("{{ strftime_now('%Y') }}").render(&[], true).expect_err("no date");
+    let error = template("{{ strftime_now('%Y') }}")
+        .render(&[], true)
+        .expect_err("no date");
     assert!(matches!(error, TemplateError::NotThere { .. }), "{error}");
     assert!(error.to_string().contains("strftime_now"), "{error}");
 }
@@ -104,7 +118,10 @@ fn what_is_not_there_is_named() {
         ("{{ nothing | tojson }}", "not there"),
     ] {
         let error = rendered(source, json!({})).expect_err(source);
-        assert!(matches!(error, TemplateError::NotThere { .. }), "{source}: {error:?}");
+        assert!(
+            matches!(error, TemplateError::NotThere { .. }),
+            "{source}: {error:?}"
+        );
         assert!(error.to_string().contains(name), "{source}: {error}");
     }
     let error = rendered("\n\n{{ open_file('x') }}", json!({})).expect_err("no such function");
@@ -128,7 +145,10 @@ fn templates_that_do_not_end_are_stopped() {
     ] {
         let error = rendered(source, json!({})).expect_err(source);
         let says = error.to_string();
-        assert!(matches!(error, TemplateError::Endless { .. }), "{source}: {error:?}");
+        assert!(
+            matches!(error, TemplateError::Endless { .. }),
+            "{source}: {error:?}"
+        );
         assert!(says.contains("did not end"), "{says}");
     }
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
@@ -138,7 +158,10 @@ fn templates_that_do_not_end_are_stopped() {
 fn no_template_is_refused_as_one() {
     for source in ["{{", "{% if %}", "{% endfor %}", "{{ 'a' \u{0} }}"] {
         let error = ChatTemplate::new(source, "", "").expect_err(source);
-        assert!(matches!(error, TemplateError::Syntax { .. }), "{source}: {error:?}");
+        assert!(
+            matches!(error, TemplateError::Syntax { .. }),
+            "{source}: {error:?}"
+        );
         assert_eq!(error.code(), Code::Corrupt);
     }
     let deep = "{{ ".to_owned() + &"(".repeat(100_000);
@@ -147,16 +170,22 @@ fn no_template_is_refused_as_one() {
     let error = ChatTemplate::new(long, "", "").expect_err("too long");
     assert!(matches!(error, TemplateError::TooLong { .. }));
     let message = [ChatMessage::user("x".repeat(MAX_TEXT_BYTES + 1))];
-    let error = template(SMOLLM2).render(&message, true).expect_err("too long");
+    let error = template(SMOLLM2)
+        .render(&message, true)
+        .expect_err("too long");
     assert!(error.to_string().contains("16777217 bytes"), "{error}");
 }
 
 #[test]
 fn long_conversations_pass() {
     let long = [ChatMessage::user("word ".repeat(40_000))];
-    let text = template(SMOLLM2).render(&long, true).expect("200 KB of text");
+    let text = template(SMOLLM2)
+        .render(&long, true)
+        .expect("200 KB of text");
     assert!(text.len() > 200_000);
-    let many: Vec<ChatMessage> = (0..2000).map(|n| ChatMessage::user(n.to_string())).collect();
+    let many: Vec<ChatMessage> = (0..2000)
+        .map(|n| ChatMessage::user(n.to_string()))
+        .collect();
     assert!(template(SMOLLM2).render(&many, true).is_ok());
 }
 

@@ -73,9 +73,7 @@ fn broken(reason: impl std::fmt::Display) -> TokenizerError {
 }
 
 /// The tokenizer, without begin and end tokens.
-pub(super) fn build(
-    vocabulary: &GgufVocabulary,
-) -> Result<tokenizers::Tokenizer, TokenizerError> {
+pub(super) fn build(vocabulary: &GgufVocabulary) -> Result<tokenizers::Tokenizer, TokenizerError> {
     check(vocabulary)?;
     let mut made = match vocabulary.model.as_str() {
         "gpt2" => byte_level(vocabulary)?,

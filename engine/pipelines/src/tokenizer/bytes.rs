@@ -123,7 +123,10 @@ impl TokenTable {
             )));
         }
         let mut by_id: Vec<Option<&str>> = vec![None; len];
-        #[expect(clippy::iter_over_hash_type, reason = "each entry goes to a place of its own")]
+        #[expect(
+            clippy::iter_over_hash_type,
+            reason = "each entry goes to a place of its own"
+        )]
         for (name, &id) in &names {
             // Of two names of one id the same one is kept in every run.
             let place = &mut by_id[id as usize];

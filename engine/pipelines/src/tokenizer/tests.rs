@@ -2,7 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/tokenizers");
+const FIXTURE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../tests/fixtures/tokenizers"
+);
 
 fn read(name: &str) -> Vec<u8> {
     std::fs::read(format!("{FIXTURE}/{name}")).expect("the fixture is in the repository")
@@ -15,7 +18,9 @@ pub(crate) fn qwen_fixture() -> Tokenizer {
 
 fn ids(value: &Value) -> Vec<u32> {
     let ids = value.as_array().expect("a list of ids");
-    ids.iter().map(|id| id.as_u64().expect("an id") as u32).collect()
+    ids.iter()
+        .map(|id| id.as_u64().expect("an id") as u32)
+        .collect()
 }
 
 #[test]
@@ -28,12 +33,20 @@ fn fixtures_encode_and_decode_as_the_reference() {
         for case in expected[kind].as_array().expect("cases") {
             let text = case["text"].as_str().expect("text");
             let encoded = ids(&case["ids"]);
-            assert_eq!(tokenizer.encode(text).expect("tokens"), encoded, "{kind} {text:?}");
+            assert_eq!(
+                tokenizer.encode(text).expect("tokens"),
+                encoded,
+                "{kind} {text:?}"
+            );
             let bare = tokenizer.encode_bare(text).expect("tokens");
             assert_eq!(bare, ids(&case["ids_plain"]), "{kind} {text:?}");
             for (key, with_special) in [("decoded", false), ("decoded_all", true)] {
                 let decoded = tokenizer.decode(&encoded, with_special).expect("text");
-                assert_eq!(decoded, case[key].as_str().expect("text"), "{kind} {text:?}");
+                assert_eq!(
+                    decoded,
+                    case[key].as_str().expect("text"),
+                    "{kind} {text:?}"
+                );
             }
             cases += 1;
         }
@@ -45,7 +58,12 @@ fn fixtures_encode_and_decode_as_the_reference() {
 fn token_bytes_join_to_the_text() {
     let tokenizer = qwen_fixture();
     assert!(tokenizer.is_byte_exact());
-    for text in ["Hello, world!", " two  spaces ", "Grüße 你好 🙂👍🏽\n\ttab", "\u{0}\u{7f}"] {
+    for text in [
+        "Hello, world!",
+        " two  spaces ",
+        "Grüße 你好 🙂👍🏽\n\ttab",
+        "\u{0}\u{7f}",
+    ] {
         let tokens = tokenizer.encode_bare(text).expect("tokens");
         let joined: Vec<u8> = tokens
             .iter()
@@ -61,8 +79,14 @@ fn special_tokens_are_known_and_named() {
     let end = tokenizer.token_id("<|im_end|>").expect("in the vocabulary");
     assert!(tokenizer.is_special(end) && tokenizer.is_end(end));
     assert_eq!(tokenizer.token_bytes(end), b"<|im_end|>");
-    assert_eq!(tokenizer.encode_bare("a<|im_end|>").expect("tokens")[1..], [end]);
-    assert_eq!(tokenizer.decode(&[64, end], false).as_deref().ok(), Some("a"));
+    assert_eq!(
+        tokenizer.encode_bare("a<|im_end|>").expect("tokens")[1..],
+        [end]
+    );
+    assert_eq!(
+        tokenizer.decode(&[64, end], false).as_deref().ok(),
+        Some("a")
+    );
     assert_eq!(tokenizer.token_bytes(9_999_999), b"");
     assert!(!tokenizer.is_special(9_999_999));
 }
@@ -88,7 +112,10 @@ fn qwen_as_gguf() -> GgufVocabulary {
         pre: Some("qwen2".to_owned()),
         tokens,
         token_types,
-        merges: merges.iter().map(|m| part(m, 0) + " " + &part(m, 1)).collect(),
+        merges: merges
+            .iter()
+            .map(|m| part(m, 0) + " " + &part(m, 1))
+            .collect(),
         eos: Some(383),
         bos: Some(381),
         ..GgufVocabulary::default()
@@ -102,10 +129,18 @@ fn gguf_metadata_gives_the_same_tokens_as_the_json() {
     let expected: Value = serde_json::from_slice(&read("expected.json")).expect("JSON");
     let tokenizer = Tokenizer::from_gguf(&qwen_as_gguf()).expect("a tokenizer");
     assert_eq!(tokenizer.vocab_tokens(), 384);
-    assert_eq!(tokenizer.end_tokens(), [383, 381], "the end token first, then the known names");
+    assert_eq!(
+        tokenizer.end_tokens(),
+        [383, 381],
+        "the end token first, then the known names"
+    );
     for case in expected["bpe_qwen"].as_array().expect("cases") {
         let text = case["text"].as_str().expect("text");
-        assert_eq!(tokenizer.encode(text).expect("tokens"), ids(&case["ids"]), "{text:?}");
+        assert_eq!(
+            tokenizer.encode(text).expect("tokens"),
+            ids(&case["ids"]),
+            "{text:?}"
+        );
         let decoded = tokenizer.decode(&ids(&case["ids"]), true).expect("text");
         assert_eq!(decoded, case["decoded_all"].as_str().expect("text"));
     }
@@ -140,7 +175,9 @@ fn words_are_cut_as_each_kind_says() {
         vocabulary.pre = pre.map(str::to_owned);
         let tokenizer = Tokenizer::from_gguf(&vocabulary).expect("a tokenizer");
         assert_eq!(
-            tokenizer.decode(&tokenizer.encode("x 12, 1234").expect("tokens"), true).ok(),
+            tokenizer
+                .decode(&tokenizer.encode("x 12, 1234").expect("tokens"), true)
+                .ok(),
             Some("x 12, 1234".to_owned())
         );
         tokenizer.encode_bare("12").expect("tokens").len()
@@ -153,7 +190,10 @@ fn words_are_cut_as_each_kind_says() {
     vocabulary.pre = Some("minerva-7b".to_owned());
     let error = Tokenizer::from_gguf(&vocabulary).expect_err("an unknown cut");
     let text = error.to_string();
-    assert!(text.contains("\"minerva-7b\"") && text.contains("smollm"), "{text}");
+    assert!(
+        text.contains("\"minerva-7b\"") && text.contains("smollm"),
+        "{text}"
+    );
     assert_eq!(error.code(), Code::Refused);
 }
 
@@ -199,7 +239,10 @@ fn sentence_piece_merges_by_score_and_falls_back_to_bytes() {
     let tokenizer = Tokenizer::from_gguf(&sentence_piece()).expect("a tokenizer");
     let names = |text: &str| -> Vec<String> {
         let tokens = tokenizer.encode(text).expect("tokens");
-        tokens.iter().filter_map(|&t| tokenizer.token_name(t)).collect()
+        tokens
+            .iter()
+            .filter_map(|&t| tokenizer.token_name(t))
+            .collect()
     };
     // ▁h first, then el; now lo would need the l that el took, so ell and ▁hell follow.
     assert_eq!(names("hello"), ["<s>", "▁hell", "o"]);
@@ -226,7 +269,10 @@ fn broken_metadata_is_refused_by_its_fault() {
     assert!(refused(&|v| v.merges[0] = "zz qq".to_owned()).contains("zz"));
     assert!(refused(&|v| v.tokens[5] = "x".repeat(5000)).contains("token 5 is 5000 bytes"));
     let bert = refused(&|v| v.model = "bert".to_owned());
-    assert!(bert.contains("\"bert\"") && bert.contains("gpt2, llama"), "{bert}");
+    assert!(
+        bert.contains("\"bert\"") && bert.contains("gpt2, llama"),
+        "{bert}"
+    );
     let scoreless = refused(&|v| v.model = "llama".to_owned());
     assert!(scoreless.contains("no scores"), "{scoreless}");
     for json in ["", "{}", "[]", "{\"model\":{\"type\":\"BPE\"}}"] {

@@ -76,7 +76,10 @@ impl GgufVocabulary {
     pub(super) fn adds_bos(&self) -> bool {
         self.add_bos.unwrap_or_else(|| match self.model.as_str() {
             "llama" => true,
-            "gpt2" => matches!(self.pre.as_deref(), Some("llama-bpe" | "llama3" | "llama-v3")),
+            "gpt2" => matches!(
+                self.pre.as_deref(),
+                Some("llama-bpe" | "llama3" | "llama-v3")
+            ),
             _ => false,
         })
     }
