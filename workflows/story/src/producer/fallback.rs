@@ -116,7 +116,8 @@ pub(crate) fn action(premise: &Premise, subject: &str, thing: bool, number: usiz
         _ => return listed(premise, subject, number),
     };
     let doing = doings[number % doings.len()];
-    let way = ways[(number / doings.len() + number) % ways.len()];
+    // For one doing the ways come round one after the other, so that no pair comes twice before all.
+    let way = ways[(number / doings.len() + 2 * (number % doings.len())) % ways.len()];
     let space = if premise.writing.is_unspaced() {
         ""
     } else {

@@ -173,7 +173,11 @@ fn is_run_together(word: &str) -> bool {
         "theatr", "theate", "theirs", "themse", "theory", "theori", "therap", "there", "therm",
         "thesis", "theses", "theft", "themed", "theme",
     ];
-    word.starts_with("the") && word.len() > 5 && !whole.iter().any(|start| word.starts_with(start))
+    let joined = |start: &str, whole: &[&str]| {
+        word.starts_with(start) && !whole.iter().any(|known| word.starts_with(known))
+    };
+    (word.len() > 5 && joined("the", &whole))
+        || (word.len() > 4 && joined("of", &["offe", "offi", "ofte", "offs", "offb"]))
 }
 
 /// The same words again within one text.
