@@ -70,6 +70,8 @@ pub(crate) enum Command {
 }
 
 const FILM_EXAMPLES: &str = "Examples:
+  longtake film \"A lighthouse keeper finds a message in a bottle\" --stills pictures --length 30s
+  longtake film \"Two cooks, one oven\" --llm http://127.0.0.1:8080/v1 --seed 7
   longtake film --script lighthouse.md --stills pictures
   longtake film --script lighthouse.md --stills pictures --size 1920x1080 --fps 25 --out film.mp4
   longtake film --project Lighthouse.longtake          make it again after edits
@@ -79,7 +81,7 @@ What was made before is not made again: stop it at any time and run the same com
 
 #[derive(Debug, Args)]
 pub(crate) struct FilmArgs {
-    /// Premise of the film; writing the script from it waits for the language model
+    /// Premise of the film: a language model writes the script from it
     #[arg(value_name = "PREMISE")]
     pub(crate) premise: Option<String>,
 
@@ -94,6 +96,19 @@ pub(crate) struct FilmArgs {
     /// Folder of sounds that the script names (may be given more than once)
     #[arg(long, value_name = "DIR")]
     pub(crate) sounds: Vec<PathBuf>,
+
+    /// Length of a film from a premise, 5s to 10min
+    #[arg(long, value_name = "LENGTH", default_value = "45s")]
+    pub(crate) length: String,
+
+    /// Seed of a film from a premise: another one gives another script
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Language model that writes: URL of an OpenAI-compatible server (http://host:port/v1#model,
+    /// key in $LONGTAKE_LLM_KEY), id of a model or path of its weights (default: our own small one)
+    #[arg(long, value_name = "URL|MODEL")]
+    pub(crate) llm: Option<String>,
 
     /// Frame size, such as 1280x720 (default: the script's, else 1280x720)
     #[arg(long, value_name = "WxH")]

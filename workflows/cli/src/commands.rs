@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use engine_base::{CancelToken, Code};
 use flow_studio::{
-    Command as StudioCommand, Edit, FilmReport, FilmRequest, Kind, PlanReport, RunRequest, Studio,
-    StudioError, StudioOptions, System, Watcher,
+    Command as StudioCommand, Edit, FilmReport, FilmRequest, Kind, PlanReport, PremiseRequest,
+    RunRequest, Studio, StudioError, StudioOptions, System, Watcher,
 };
 use serde_json::{Value, json};
 
@@ -54,11 +54,20 @@ fn say_json(value: &Value) {
 }
 
 fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioError> {
-    if args.premise.is_some() && args.script.is_none() {
-        let message = "writing a script from a premise waits for the language model; give a \
-                       script with --script FILE (longtake film --help shows examples)";
-        return Err(StudioError::new(Code::Refused, message));
+    if args.premise.is_some() && args.script.is_some() {
+        let message = "expected a premise or --script FILE, got both";
+        return Err(StudioError::new(Code::BadInput, message));
     }
+    let length = args
+        .length
+        .parse()
+        .map_err(|error| StudioError::new(Code::BadInput, format!("--length: {error}")))?;
+    let premise = args.premise.as_ref().map(|text| PremiseRequest {
+        text: text.clone(),
+        length: Some(length),
+        seed: args.seed,
+        llm: args.llm.clone(),
+    });
     let size = args.size.as_deref().map(frame_size).transpose()?;
     let fps = args.fps.as_deref().map(|text| {
         text.parse()
@@ -66,6 +75,7 @@ fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioEr
     });
     let request = FilmRequest {
         script: args.script.clone(),
+        premise,
         folders: args.stills.iter().chain(&args.sounds).cloned().collect(),
         size,
         fps: fps.transpose()?,

@@ -31,6 +31,7 @@ const FILM: &[&str] = &[
     "music",
     "scenes",
     "credits",
+    "by",
 ];
 const SHOT: &[&str] = &[
     "id",
@@ -51,6 +52,7 @@ const SHOT: &[&str] = &[
     "sounds",
     "lines",
     "note",
+    "by",
 ];
 const ROLES: [(&str, CardRole); 5] = [
     ("title", CardRole::Title),
@@ -81,11 +83,12 @@ impl Builder {
         let mut seen = HashMap::new();
         let cast = self.capped(&table, "cast", ENTRIES_MAX).iter().map(|node| {
             let place = self.unique(&mut seen, node, "cast", "name");
-            let table = self.table(node, place, &["name", "look", "voice"]);
+            let table = self.table(node, place, &["name", "look", "voice", "by"]);
             CastMember {
                 name: self.text(&table, "name"),
                 look: self.text(&table, "look"),
                 voice: self.text(&table, "voice"),
+                by: self.origins(&table),
             }
         });
         let cast = cast.collect();
@@ -95,11 +98,12 @@ impl Builder {
             .iter()
             .map(|node| {
                 let place = self.unique(&mut seen, node, "place", "id");
-                let table = self.table(node, place, &["id", "name", "look"]);
+                let table = self.table(node, place, &["id", "name", "look", "by"]);
                 Place {
                     id: self.text(&table, "id"),
                     name: self.text(&table, "name"),
                     look: self.text(&table, "look"),
+                    by: self.origins(&table),
                 }
             });
         let places = places.collect();
@@ -121,6 +125,7 @@ impl Builder {
             music,
             scenes,
             credits,
+            by: self.origins(&table),
         }
     }
 
@@ -174,7 +179,7 @@ impl Builder {
         let mut scenes = Vec::new();
         for node in self.capped(table, "scenes", SHOTS_MAX) {
             let place = self.unique(&mut scenes_seen, node, "scene", "id");
-            let known = &["id", "heading", "place", "time", "note", "shots"];
+            let known = &["id", "heading", "place", "time", "note", "shots", "by"];
             let table = self.table(node, place, known);
             let mut shots = Vec::new();
             let nodes = self.items(&table, "shots");
@@ -199,6 +204,7 @@ impl Builder {
                 time_of_day: self.text(&table, "time"),
                 note: self.text(&table, "note"),
                 shots,
+                by: self.origins(&table),
             });
         }
         scenes
@@ -241,6 +247,7 @@ impl Builder {
             sounds,
             lines,
             note: self.text(&table, "note"),
+            by: self.origins(&table),
         }
     }
 
@@ -299,7 +306,7 @@ impl Builder {
     }
 
     fn line(&mut self, node: &Node, place: String) -> Line {
-        let known = &["speaker", "extensions", "text", "voice", "at", "gain"];
+        let known = &["speaker", "extensions", "text", "voice", "at", "gain", "by"];
         let table = self.table(node, place, known);
         Line {
             speaker: self.text(&table, "speaker"),
@@ -308,6 +315,7 @@ impl Builder {
             voice: self.text(&table, "voice"),
             start: self.parsed(&table, "at"),
             gain_db: self.gain(&table, "gain").unwrap_or(0.0),
+            by: self.origins(&table),
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::check::ENTRIES_MAX;
 use crate::fault::{Fault, excerpt, nearest};
 use crate::lines::ScriptLines;
 use crate::markdown::LISTED;
+use crate::origin::Origins;
 use crate::tree::{At, Faults, Node, Value};
 use crate::value::{ValueError, number};
 
@@ -30,6 +31,7 @@ const NOT_WRITTEN: &[&str] = &[
     "name",
     "heading",
     "shots",
+    "by",
 ];
 /// Which form a file has; decides only how fields are called in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,6 +193,29 @@ impl Builder {
             }
         }
         texts
+    }
+
+    /// Who wrote which field; every name is taken, so that fields of newer versions pass.
+    pub(crate) fn origins(&mut self, table: &Table<'_>) -> Origins {
+        let mut origins = Origins::default();
+        let Some(node) = table.get("by") else {
+            return origins;
+        };
+        let Value::Map(entries) = &node.value else {
+            self.mismatch(table, "by", node, "a table of fields and who wrote them");
+            return origins;
+        };
+        for entry in entries {
+            let by = match &entry.node.value {
+                Value::Text(text) => text.parse().ok(),
+                _ => None,
+            };
+            match by {
+                Some(by) => origins.set(&entry.name, by),
+                None => self.mismatch(table, "by", &entry.node, "model, rule or user"),
+            }
+        }
+        origins
     }
 
     pub(crate) fn items<'n>(&mut self, table: &Table<'n>, name: &str) -> &'n [Node] {

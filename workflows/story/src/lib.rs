@@ -11,6 +11,7 @@
 mod build;
 mod check;
 mod continuity;
+mod diff;
 mod escape;
 mod fault;
 mod fields;
@@ -19,11 +20,14 @@ mod layout;
 mod length;
 mod lines;
 mod lint;
+mod llm;
 mod markdown;
 mod mix;
 mod moves;
+mod origin;
 mod parse;
 mod plan;
+mod producer;
 mod script;
 mod speaker;
 mod speech;
@@ -34,13 +38,21 @@ mod write;
 
 pub use check::{ENTRIES_MAX, PARTS_MAX, SHOTS_MAX};
 pub use continuity::Continuity;
+pub use diff::{FieldChange, apply, diff};
 pub use fault::{FAULTS_MAX, Fault};
 pub use length::{LENGTH_SECS_MAX, Length};
 pub use lines::ScriptLines;
 pub use lint::{Warning, lint};
+pub use llm::{Llm, LlmError, LlmKind, LlmReply, LlmRequest, Message, Role};
 pub use moves::{Framing, Move, MoveKind, Point};
+pub use origin::{By, Origins};
 pub use parse::{FILE_BYTES_MAX, Parsed, parse, parse_json, parse_markdown};
 pub use plan::{Assets, CREDITS_ROWS_MAX, plan_film};
+pub use producer::{
+    FILM_SECS_MAX, FILM_SECS_MIN, PREMISE_CHARS_MAX, Picture, Premise, ProduceCounts, ProduceError,
+    ProduceEvent, ProduceOptions, Produced, Writing, choose_pictures, match_pictures, near_json,
+    produce,
+};
 pub use script::{
     CastMember, Colour, Credits, FilmSettings, FrameSize, Line, MusicCue, Place, SCRIPT_VERSION,
     Scene, Script, Shot, ShotSound, ShotSoundKind, Title, VideoUse,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::continuity::Continuity;
 use crate::length::Length;
 use crate::moves::Move;
+use crate::origin::Origins;
 use crate::transition::Transition;
 use crate::value::ValueError;
 
@@ -49,6 +50,9 @@ pub struct Script {
     /// Text after the last shot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credits: Option<Credits>,
+    /// Who wrote its fields.
+    #[serde(skip_serializing_if = "Origins::is_empty")]
+    pub by: Origins,
 }
 
 /// Picture and sound settings; absent ones are decided by whoever makes the film.
@@ -88,6 +92,9 @@ pub struct CastMember {
     /// What they sound like.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub voice: String,
+    /// Who wrote its fields.
+    #[serde(skip_serializing_if = "Origins::is_empty")]
+    pub by: Origins,
 }
 
 /// Somewhere.
@@ -101,6 +108,9 @@ pub struct Place {
     /// What it looks like.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub look: String,
+    /// Who wrote its fields.
+    #[serde(skip_serializing_if = "Origins::is_empty")]
+    pub by: Origins,
 }
 
 /// Shots in one place and time.
@@ -122,6 +132,9 @@ pub struct Scene {
     pub note: String,
     /// The shots, at least one.
     pub shots: Vec<Shot>,
+    /// Who wrote its fields.
+    #[serde(skip_serializing_if = "Origins::is_empty")]
+    pub by: Origins,
 }
 
 /// One continuous view.
@@ -176,6 +189,9 @@ pub struct Shot {
     /// A note for whoever makes the film; never shown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// Who wrote its fields.
+    #[serde(skip_serializing_if = "Origins::is_empty")]
+    pub by: Origins,
 }
 
 /// A stretch of a file with moving pictures.
@@ -262,6 +278,9 @@ pub struct Line {
     /// Level change of the voice in dB.
     #[serde(rename = "gain", skip_serializing_if = "is_zero")]
     pub gain_db: f64,
+    /// Who wrote its fields.
+    #[serde(skip_serializing_if = "Origins::is_empty")]
+    pub by: Origins,
 }
 
 /// Music under a stretch of the film.
@@ -402,6 +421,7 @@ impl Shot {
             sounds: Vec::new(),
             lines: Vec::new(),
             note: String::new(),
+            by: Origins::default(),
         }
     }
 }

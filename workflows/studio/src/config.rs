@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use engine_base::Code;
 
 use crate::error::StudioError;
+use crate::llm_remote::Key;
 
 /// Default size of the cache.
 pub(crate) const CACHE_CAP_BYTES: u64 = 50 * 1024 * 1024 * 1024;
@@ -42,6 +43,12 @@ pub(crate) fn fault_point() -> Option<(String, u64)> {
     let text = std::env::var("LONGTAKE_FAULT").ok()?;
     let (name, count) = text.rsplit_once(':').unwrap_or((&text, "1"));
     Some((name.to_owned(), count.parse().ok()?))
+}
+
+/// Key for the language model's server, from `LONGTAKE_LLM_KEY`.
+pub(crate) fn llm_key() -> Option<Key> {
+    let key = std::env::var("LONGTAKE_LLM_KEY").ok()?;
+    (!key.trim().is_empty()).then(|| Key::new(key.trim().to_owned()))
 }
 
 /// The machine's name.

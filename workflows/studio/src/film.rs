@@ -16,6 +16,7 @@ use crate::command::{Command, Edit};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::library::Library;
+use crate::premise::{self, PremiseRequest};
 use crate::project::{EXTENSION, Project};
 use crate::studio::Studio;
 use crate::{export, fault, memory};
@@ -25,6 +26,8 @@ use crate::{export, fault, memory};
 pub struct FilmRequest {
     /// Script to import first; absent makes the project's film again.
     pub script: Option<PathBuf>,
+    /// Premise to write the script from, in the place of `script`.
+    pub premise: Option<PremiseRequest>,
     /// Folders of pictures, videos and sounds that the script names.
     pub folders: Vec<PathBuf>,
     /// Frame size in the place of the script's.
@@ -94,7 +97,7 @@ impl Studio {
         cancel: &CancelToken,
     ) -> Result<FilmReport, StudioError> {
         let began = self.clock.monotonic();
-        let prepared = self.prepare(request, watcher.as_ref())?;
+        let prepared = self.prepare(request, watcher.as_ref(), cancel)?;
         let running = Arc::new(prepared.project.begin(cancel));
         watcher.event(StudioEvent::Stage {
             what: "making the film".into(),
@@ -158,7 +161,7 @@ impl Studio {
         request: &FilmRequest,
         watcher: &dyn Watcher,
     ) -> Result<crate::PlanReport, StudioError> {
-        let prepared = self.prepare(request, watcher)?;
+        let prepared = self.prepare(request, watcher, &CancelToken::new())?;
         self.plan_of(&prepared.film.document, &targets(&prepared.film))
     }
 
@@ -166,6 +169,7 @@ impl Studio {
         &self,
         request: &FilmRequest,
         watcher: &dyn Watcher,
+        cancel: &CancelToken,
     ) -> Result<Prepared, StudioError> {
         let imported = match &request.script {
             Some(path) => Some(read_script(path, watcher)?),
@@ -173,7 +177,11 @@ impl Studio {
         };
         let (folder, out) = places(request, imported.as_ref())?;
         export::check_writable(&out)?;
-        let project = Project::open(&folder, imported.is_some(), "longtake film", &self.clock)?;
+        let new = imported.is_some() || request.premise.is_some();
+        let project = Project::open(&folder, new, "longtake film", &self.clock)?;
+        if let Some(premise) = &request.premise {
+            write_script(premise, request, &project, &out, watcher, cancel)?;
+        }
         if let Some(mut script) = imported {
             script.film.size = request.size.or(script.film.size);
             script.film.fps = request.fps.or(script.film.fps);
@@ -312,6 +320,33 @@ fn import(project: &Project, script: &Script) -> Result<(), StudioError> {
         .map(drop)
 }
 
+/// Bring a script for `premise` into the project, unless the project's was written for it.
+fn write_script(
+    premise: &PremiseRequest,
+    request: &FilmRequest,
+    project: &Project,
+    out: &Path,
+    watcher: &dyn Watcher,
+    cancel: &CancelToken,
+) -> Result<(), StudioError> {
+    let mut format = FilmFormat::DEFAULT;
+    if let Some(size) = request.size {
+        (format.width_px, format.height_px) = (size.width_px, size.height_px);
+    }
+    format.fps = request.fps.unwrap_or(format.fps);
+    let folders = &request.folders;
+    let written = premise::script(premise, &format, folders, project, watcher, cancel)?;
+    if let Some(script) = written {
+        import(project, &script)?;
+        premise::remember(premise, &format, folders, project)?;
+        let path = premise::write_beside(&script, out)?;
+        watcher.event(StudioEvent::Stage {
+            what: format!("the script is in {}", path.display()),
+        });
+    }
+    Ok(())
+}
+
 /// Project folder and film file.
 fn places(
     request: &FilmRequest,
@@ -326,8 +361,12 @@ fn places(
         (Some(out), _, _) => out.clone(),
         (None, Some(project), _) => project.with_extension("mp4"),
         (None, None, Some(title)) => PathBuf::from(format!("{title}.mp4")),
+        (None, None, None) if request.premise.is_some() => {
+            let stem = request.premise.as_ref().map(PremiseRequest::stem);
+            PathBuf::from(format!("{}.mp4", stem.unwrap_or_default()))
+        }
         (None, None, None) => {
-            let message = "expected --script FILE or --project DIR.longtake, got neither";
+            let message = "expected a premise, --script FILE or --project DIR.longtake, got none";
             return Err(StudioError::new(Code::BadInput, message));
         }
     };

@@ -15,10 +15,13 @@ mod export;
 mod fault;
 mod film;
 mod library;
+mod llm_local;
+mod llm_remote;
 mod memory;
 mod models;
 mod order;
 mod owner;
+mod premise;
 mod project;
 mod rows;
 mod samples;
@@ -32,13 +35,16 @@ pub use engine_hub::{FileFormat, FileInfo, FileState, FileVerdict, ModelEntry, M
 pub use error::StudioError;
 pub use events::{NodeState, StudioEvent, Watcher};
 pub use film::{FilmReport, FilmRequest};
-pub use flow_story::FrameSize;
+pub use flow_story::{FrameSize, Length};
+pub use llm_local::LocalLlm;
+pub use llm_remote::{Key, RemoteLlm, RemoteOptions};
 pub use memory::peak_bytes;
 pub use models::{
     InspectedFile, ModelInspected, ModelPulled, ModelRemoved, ModelRow, ModelVerified,
     models_inspect, models_list, models_pull, models_remove, models_verify,
 };
 pub use owner::{OwnerInfo, describe, owner_of};
+pub use premise::PremiseRequest;
 pub use project::{EXTENSION, Project, send};
 pub use script::{check_script, convert_script, script_as_markdown};
 pub use studio::{CacheReport, Studio, StudioOptions, node_specs, system_clock};

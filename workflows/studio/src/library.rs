@@ -18,6 +18,12 @@ const STILL_ENDINGS: [&str; 6] = ["png", "jpg", "jpeg", "webp", "tif", "tiff"];
 const VIDEO_ENDINGS: [&str; 7] = ["mp4", "mov", "m4v", "mkv", "webm", "ts", "avi"];
 const SOUND_ENDINGS: [&str; 8] = ["wav", "flac", "opus", "ogg", "mp3", "m4a", "aac", "aiff"];
 
+/// Whether a file of this name is a still picture.
+pub(crate) fn is_still(name: &str) -> bool {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    STILL_ENDINGS.contains(&ending.to_ascii_lowercase().as_str())
+}
+
 /// An asset of a project, as remembered under its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {

@@ -83,7 +83,7 @@ pub struct ModelInspected {
     pub files: Vec<InspectedFile>,
 }
 
-fn hub() -> Result<Hub, StudioError> {
+pub(crate) fn hub() -> Result<Hub, StudioError> {
     Ok(Hub::open(HubOptions::of_this_machine()?)?)
 }
 

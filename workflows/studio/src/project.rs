@@ -287,6 +287,7 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
             if body == row.body {
                 return Ok(Vec::new());
             }
+            by_user(&mut body, field);
             Ok(vec![rows::put(row, row.order_key.clone(), body)])
         }
         Edit::Add {
@@ -356,6 +357,26 @@ fn row_id<'a>(
 ) -> Result<Option<&'a str>, StudioError> {
     name.map(|name| rows.find(kind, name).map(|row| row.id.as_str()))
         .transpose()
+}
+
+/// Record that a person wrote the field at a JSON pointer, in a thing that records who wrote what.
+fn by_user(body: &mut Value, pointer: &str) {
+    let steps: Vec<&str> = pointer.split('/').skip(1).collect();
+    let (thing, field) = match steps.as_slice() {
+        [list, item, field, ..] => match body.pointer_mut(&format!("/{list}/{item}")) {
+            Some(thing) if thing.get("by").is_some() => (Some(thing), *field),
+            _ => (Some(body), *list),
+        },
+        [field, ..] => (Some(body), *field),
+        [] => (None, ""),
+    };
+    if let Some(by) = thing
+        .and_then(|thing| thing.get_mut("by"))
+        .and_then(Value::as_object_mut)
+        && field != "by"
+    {
+        by.insert(field.to_owned(), json!("user"));
+    }
 }
 
 /// Set the value at a JSON pointer; missing objects on the way are made, null takes it away.

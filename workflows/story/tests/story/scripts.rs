@@ -170,6 +170,7 @@ fn line() -> impl Strategy<Value = Line> {
             voice,
             start,
             gain_db,
+            by: Origins::default(),
         },
     )
 }
@@ -333,6 +334,7 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                     time_of_day,
                     note,
                     shots: shots.collect(),
+                    by: Origins::default(),
                 });
             }
             let names = ["MARA", "tom", "മീര", "a:b (c)"];
@@ -358,12 +360,14 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                         name: name.to_owned(),
                         look,
                         voice,
+                        by: Origins::default(),
                     })
                     .collect(),
                 places: vec![Place {
                     id: "here".to_owned(),
                     name: "Here".to_owned(),
                     look: String::new(),
+                    by: Origins::default(),
                 }],
                 music: music
                     .into_iter()
@@ -386,6 +390,7 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                     .collect(),
                 scenes: made,
                 credits: credits.map(|(length, lines)| Credits { length, lines }),
+                by: Origins::default(),
             }
         },
     )

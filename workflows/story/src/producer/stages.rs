@@ -1,0 +1,735 @@
+//! The stages in order: logline and title, cast and places, scenes, shots, lines; then the rules.
+
+use engine_base::CancelToken;
+
+use super::draw::Draw;
+use super::error::ProduceError;
+use super::judge::Use;
+use super::outline::Outline;
+use super::premise::{Premise, Writing};
+use super::prompts::{
+    ACTION, DIALOGUE, LOGLINE, LOOK, NAME, NARRATION, NARRATION_STARTS, PERSON_VERBS, PLACE, SCENE,
+    SPEECH_STARTS, Start, Step, THING_VERBS, TITLE, plural_verb, sentence_pattern,
+};
+use super::writer::{Asked, Writer};
+use super::{ProduceEvent, ProduceOptions, Produced, fallback, finish};
+use crate::llm::{Llm, LlmKind};
+use crate::origin::{By, Origins};
+use crate::script::{CastMember, FilmSettings, Line, Place, SCRIPT_VERSION, Scene, Script, Shot};
+
+/// Verbs offered for one action; few, so that neighbours differ.
+const VERBS_OFFERED: usize = 14;
+/// Things that no picture shows.
+const ABSTRACT: &[&str] = &[
+    "love",
+    "life",
+    "time",
+    "death",
+    "peace",
+    "war",
+    "hope",
+    "truth",
+    "way",
+    "world",
+    "day",
+    "days",
+    "night",
+    "year",
+    "years",
+    "week",
+    "month",
+    "name",
+    "story",
+    "memory",
+    "dream",
+    "dreams",
+    "fear",
+    "power",
+    "secret",
+    "past",
+    "future",
+    "everything",
+    "something",
+    "nothing",
+    "help",
+    "summer",
+    "winter",
+    "end",
+    "beginning",
+    "language",
+    "century",
+    "hour",
+    "hours",
+    "minutes",
+];
+const TIMES: [(&str, &str); 6] = [
+    ("dawn", "at dawn"),
+    ("morning", "in the morning"),
+    ("noon", "at noon"),
+    ("afternoon", "in the afternoon"),
+    ("dusk", "at dusk"),
+    ("night", "at night"),
+];
+
+/// Whom or what a shot shows.
+#[derive(Debug, Clone)]
+pub(super) struct Subject {
+    /// As a sentence begins with it.
+    pub(super) text: String,
+    /// Place in the cast, when it is somebody.
+    pub(super) member: Option<usize>,
+}
+
+pub(super) struct Stages<'w> {
+    pub(super) outline: Outline,
+    pub(super) writer: Writer<'w>,
+    pub(super) premise: &'w Premise,
+    pub(super) options: &'w ProduceOptions,
+    pub(super) notes: Vec<String>,
+    /// What the model has said of its shots' subjects, in film order.
+    pub(super) subjects: Vec<Subject>,
+}
+
+impl<'w> Stages<'w> {
+    pub(super) fn new(
+        premise: &'w Premise,
+        options: &'w ProduceOptions,
+        llm: &'w mut dyn Llm,
+        watch: &'w mut dyn FnMut(&ProduceEvent<'_>),
+        cancel: &'w CancelToken,
+    ) -> Result<Self, ProduceError> {
+        let outline = Outline::new(options.length, &options.format)?;
+        let shots: usize = outline.shots.iter().sum();
+        let of = 2 + 2 * outline.cast + 2 * outline.places + outline.shots.len() + shots * 2;
+        Ok(Self {
+            writer: Writer::new(premise, options, llm, watch, cancel, of),
+            outline,
+            premise,
+            options,
+            notes: premise.notes.clone(),
+            subjects: Vec::new(),
+        })
+    }
+
+    pub(super) fn run(mut self) -> Result<Produced, ProduceError> {
+        let mut script = self.film()?;
+        self.cast(&mut script)?;
+        self.places(&mut script)?;
+        self.scenes(&mut script)?;
+        self.shots(&mut script)?;
+        self.lines(&mut script)?;
+        finish::finish(self, script)
+    }
+
+    pub(super) fn draw(&self, place: &str) -> Draw {
+        Draw::new(self.options.seed, place)
+    }
+
+    fn english(&self) -> bool {
+        self.premise.language == "en"
+    }
+
+    fn story(&self) -> String {
+        format!("Story: {}", self.premise.text)
+    }
+
+    /// A short text that is no sentence.
+    fn label(
+        &mut self,
+        step: &Step,
+        question: String,
+        pattern: Option<String>,
+        words: (usize, usize),
+        place: &str,
+        taken: &[String],
+        rule: impl FnOnce(&mut Draw) -> String,
+    ) -> Result<(String, By), ProduceError> {
+        let asked = Asked {
+            step,
+            question,
+            pattern,
+            chars_max: 60,
+            used_for: if step.field == LOOK.field {
+                Use::Look
+            } else {
+                Use::Label
+            },
+            subject: "",
+            words,
+            place: place.to_owned(),
+            complaints: Vec::new(),
+            taken,
+        };
+        self.writer.write(&asked, rule)
+    }
+
+    fn film(&mut self) -> Result<Script, ProduceError> {
+        self.writer.stage("logline and title");
+        let premise = self.premise;
+        let words = if premise.writing.is_unspaced() {
+            (8, 60)
+        } else {
+            (7, 22)
+        };
+        let asked = Asked {
+            step: &LOGLINE,
+            question: self.story(),
+            pattern: Some(sentence_pattern(premise, &Start::Any, words, false)),
+            chars_max: 160,
+            used_for: Use::Speech,
+            subject: "",
+            words,
+            place: "logline".to_owned(),
+            complaints: Vec::new(),
+            taken: &[],
+        };
+        let (logline, logline_by) = self.writer.write(&asked, |_| fallback::logline(premise))?;
+        let letters = premise.writing.letters();
+        let pattern = match (premise.writing, self.english()) {
+            (Writing::Latin, true) => {
+                "[A-Z][a-z]{1,10}( (of |in |and |the |at |for |to )?[A-Z][a-z]{1,11}){1,3}"
+                    .to_owned()
+            }
+            (writing, _) if writing.is_unspaced() => format!("[{letters}]{{3,10}}"),
+            (Writing::Latin, false) => {
+                format!("[A-ZÀ-Þ][{letters}]{{1,12}}( [A-ZÀ-Þa-z][{letters}]{{0,12}}){{1,3}}")
+            }
+            _ => format!("[{letters}]{{2,12}}( [{letters}]{{2,12}}){{1,3}}"),
+        };
+        let words = if premise.writing.is_unspaced() {
+            (2, 12)
+        } else {
+            (2, 6)
+        };
+        let story = self.story();
+        let taken: Vec<String> = TITLE
+            .examples
+            .iter()
+            .map(|(_, title)| (*title).to_owned())
+            .collect();
+        let (title, title_by) =
+            self.label(&TITLE, story, Some(pattern), words, "title", &taken, |_| {
+                fallback::title(premise)
+            })?;
+        Ok(Script {
+            version: SCRIPT_VERSION,
+            title,
+            logline,
+            language: premise.language.clone(),
+            style: String::new(),
+            film: FilmSettings {
+                size: Some(crate::script::FrameSize {
+                    width_px: self.options.format.width_px,
+                    height_px: self.options.format.height_px,
+                }),
+                fps: Some(self.options.format.fps),
+                sample_rate_hz: None,
+                length: Some(self.options.length),
+            },
+            cast: Vec::new(),
+            places: Vec::new(),
+            music: Vec::new(),
+            scenes: Vec::new(),
+            credits: None,
+            by: Origins::default()
+                .with(title_by, &["title"])
+                .with(logline_by, &["logline"])
+                .with(By::Rule, &["language"]),
+        })
+    }
+
+    fn cast(&mut self, script: &mut Script) -> Result<(), ProduceError> {
+        self.writer.stage("cast");
+        let premise = self.premise;
+        let count = self.outline.cast.max(premise.names.len().min(3));
+        let mut names: Vec<String> = Vec::new();
+        for at in 0..count {
+            let role = premise.people.get(at).or_else(|| premise.people.first());
+            let role = role.cloned().unwrap_or_default();
+            let (name, by) = match premise.names.get(at) {
+                Some(name) => (name.clone(), By::User),
+                None => self.name(&role, &names, at)?,
+            };
+            let shown = if role.is_empty() {
+                format!("Look of {name}")
+            } else {
+                format!("Look of {name}, the {role}")
+            };
+            let question = format!("{}\n{shown}", self.story());
+            let place = format!("look of cast {at}");
+            let (look, look_by) = self.label(
+                &LOOK,
+                question,
+                self.look_pattern(),
+                self.look_words(),
+                &place,
+                &[],
+                |_| role.clone(),
+            )?;
+            names.push(name.clone());
+            script.cast.push(CastMember {
+                name,
+                look,
+                voice: String::new(),
+                by: Origins::default()
+                    .with(by, &["name"])
+                    .with(look_by, &["look"]),
+            });
+        }
+        Ok(())
+    }
+
+    fn name(
+        &mut self,
+        role: &str,
+        names: &[String],
+        at: usize,
+    ) -> Result<(String, By), ProduceError> {
+        let premise = self.premise;
+        let mut taken = names.to_vec();
+        taken.extend(NAME.examples.iter().map(|(_, name)| (*name).to_owned()));
+        taken.extend(premise.nouns.iter().cloned());
+        let of = if role.is_empty() {
+            "somebody in it"
+        } else {
+            role
+        };
+        let question = format!("{}\nName of the {of}", self.story());
+        let letters = premise.writing.letters();
+        let pattern = match premise.writing {
+            Writing::Latin => "[A-Z][a-z]{2,7}".to_owned(),
+            Writing::Han => format!("[{letters}]{{2,3}}"),
+            Writing::Japanese => "[\u{30a1}-\u{30fa}]{2,4}".to_owned(),
+            Writing::Cyrillic => format!("[А-Я][{letters}]{{2,7}}"),
+            Writing::Greek => format!("[Α-Ω][{letters}]{{2,8}}"),
+            _ => format!("[{letters}]{{2,7}}"),
+        };
+        let words = if premise.writing.is_unspaced() {
+            (1, 5)
+        } else {
+            (1, 1)
+        };
+        self.label(
+            &NAME,
+            question,
+            Some(pattern),
+            words,
+            &format!("name of cast {at}"),
+            &taken,
+            |draw| fallback::name(premise, names, draw),
+        )
+    }
+
+    fn look_pattern(&self) -> Option<String> {
+        let letters = self.premise.writing.letters();
+        Some(if self.premise.writing.is_unspaced() {
+            format!("[{letters}]{{4,20}}")
+        } else {
+            let part = format!("[{letters}]{{2,11}}( [{letters}]{{2,11}}){{1,4}}");
+            format!("{part}(, {part}){{0,2}}")
+        })
+    }
+
+    fn look_words(&self) -> (usize, usize) {
+        if self.premise.writing.is_unspaced() {
+            (3, 30)
+        } else {
+            (2, 16)
+        }
+    }
+
+    fn places(&mut self, script: &mut Script) -> Result<(), ProduceError> {
+        self.writer.stage("places");
+        let premise = self.premise;
+        let mut names: Vec<String> = Vec::new();
+        let letters = premise.writing.letters();
+        for at in 0..self.outline.places {
+            let known = match names.as_slice() {
+                [] => premise
+                    .nouns
+                    .first()
+                    .map_or("The house", String::as_str)
+                    .to_owned(),
+                names => names.join(", "),
+            };
+            let known = if names.is_empty() && self.english() {
+                format!("The {known}")
+            } else {
+                known
+            };
+            let question = format!("{}\n{known}, and also", self.story());
+            let pattern = match premise.writing {
+                Writing::Latin if self.english() => "the( [a-z]{3,11}){1,5}".to_owned(),
+                writing if writing.is_unspaced() => format!("[{letters}]{{2,6}}"),
+                _ => format!("[{letters}]{{2,12}}( [{letters}]{{2,12}}){{0,2}}"),
+            };
+            let mut taken = names.clone();
+            taken.extend(PLACE.examples.iter().map(|(_, place)| (*place).to_owned()));
+            let words = if premise.writing.is_unspaced() {
+                (2, 8)
+            } else {
+                (1, 4)
+            };
+            let place = format!("place {at}");
+            let (name, by) = self.label(
+                &PLACE,
+                question,
+                Some(pattern),
+                words,
+                &place,
+                &taken,
+                |_| {
+                    let noun = premise.nouns.get(at % premise.nouns.len().max(1));
+                    let noun = noun.map_or(premise.language.as_str(), String::as_str);
+                    if at < premise.nouns.len() {
+                        noun.to_owned()
+                    } else {
+                        format!("{noun} {}", at + 1)
+                    }
+                },
+            )?;
+            let question = format!("{}\nLook of {name}", self.story());
+            let place = format!("look of place {at}");
+            let (look, look_by) = self.label(
+                &LOOK,
+                question,
+                self.look_pattern(),
+                self.look_words(),
+                &place,
+                &[],
+                |_| String::new(),
+            )?;
+            script.places.push(Place {
+                id: place_id(&name, at, &script.places),
+                name: name.clone(),
+                look,
+                by: Origins::default()
+                    .with(by, &["name"])
+                    .with(look_by, &["look"])
+                    .with(By::Rule, &["id"]),
+            });
+            names.push(name);
+        }
+        Ok(())
+    }
+
+    fn scenes(&mut self, script: &mut Script) -> Result<(), ProduceError> {
+        self.writer.stage("scenes");
+        let premise = self.premise;
+        let count = self.outline.shots.len();
+        let mut draw = self.draw("scenes");
+        let mut time = draw.below(TIMES.len());
+        for scene in 0..count {
+            let place = script.places[scene % script.places.len()].clone();
+            let (time_word, time_phrase) = TIMES[time];
+            time = (time + 1 + draw.below(2)) % TIMES.len();
+            let member = &script.cast[scene % script.cast.len()].name;
+            let beat = match (scene, count) {
+                (0, _) => "The story begins",
+                (_, _) if scene + 1 == count => "The story ends",
+                (_, _) if scene * 2 < count => "Something goes wrong",
+                (_, _) => "Everything turns",
+            };
+            let question = format!(
+                "{}\nPlace: {}\n{beat}\nTell: {member}",
+                self.story(),
+                place.name
+            );
+            let words = if premise.writing.is_unspaced() {
+                (6, 40)
+            } else {
+                (6, 16)
+            };
+            let start = Start::Subject(member, &[]);
+            let asked = Asked {
+                step: &SCENE,
+                question,
+                pattern: Some(sentence_pattern(premise, &start, words, false)),
+                chars_max: 110,
+                used_for: Use::Speech,
+                subject: member,
+                words,
+                place: format!("scene {scene}"),
+                complaints: Vec::new(),
+                taken: &[],
+            };
+            let (note, note_by) = self.writer.write(&asked, |_| {
+                fallback::action(premise, member, false, 90 + scene)
+            })?;
+            let heading = if self.english() {
+                format!("{} {time_phrase}", capital(&place.name))
+            } else {
+                place.name.clone()
+            };
+            script.scenes.push(Scene {
+                id: format!("scene-{}", scene + 1),
+                heading,
+                place: place.id,
+                time_of_day: time_word.to_owned(),
+                note,
+                shots: Vec::new(),
+                by: Origins::default()
+                    .with(note_by, &["note"])
+                    .with(By::Rule, &["id", "heading", "place", "time"]),
+            });
+        }
+        Ok(())
+    }
+
+    /// Things of the premise that can be seen, as subjects.
+    fn things(&self) -> Vec<String> {
+        let shown = self.premise.nouns.iter().filter(|noun| {
+            let person = self
+                .premise
+                .people
+                .iter()
+                .any(|person| person.split(' ').any(|word| word == *noun));
+            !person && !ABSTRACT.contains(&noun.as_str())
+        });
+        shown
+            .take(6)
+            .map(|noun| {
+                if self.english() {
+                    format!("The {noun}")
+                } else {
+                    noun.clone()
+                }
+            })
+            .collect()
+    }
+
+    fn subject(&self, script: &Script, scene: usize, shot: usize, draw: &mut Draw) -> Subject {
+        let things = self.things();
+        let thing = !things.is_empty()
+            && match shot {
+                0 => scene % 2 == 0 || draw.below(2) == 0,
+                1 => false,
+                _ => draw.below(2) == 0,
+            };
+        if thing {
+            let at = (scene + shot + draw.below(2)) % things.len();
+            return Subject {
+                text: things[at].clone(),
+                member: None,
+            };
+        }
+        let member = (scene + shot / 2) % script.cast.len();
+        Subject {
+            text: script.cast[member].name.clone(),
+            member: Some(member),
+        }
+    }
+
+    fn shots(&mut self, script: &mut Script) -> Result<(), ProduceError> {
+        self.writer.stage("shots");
+        let counts = self.outline.shots.clone();
+        let mut number = 0;
+        for (scene, count) in counts.into_iter().enumerate() {
+            for shot in 0..count {
+                let mut draw = self.draw(&format!("shot {scene} {shot}"));
+                let subject = self.subject(script, scene, shot, &mut draw);
+                let (action, by) = self.action(script, scene, &subject, number, &mut draw)?;
+                let mut made = Shot::new(
+                    format!("{}{}", scene + 1, letter(shot)),
+                    crate::length::Length::secs(1),
+                );
+                made.action = action;
+                made.by.set("action", by);
+                script.scenes[scene].shots.push(made);
+                self.subjects.push(subject);
+                number += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn action(
+        &mut self,
+        script: &Script,
+        scene: usize,
+        subject: &Subject,
+        number: usize,
+        draw: &mut Draw,
+    ) -> Result<(String, By), ProduceError> {
+        let premise = self.premise;
+        let at = &script.scenes[scene];
+        let place = script.places.iter().find(|place| place.id == at.place);
+        let place = place.map_or("", |place| place.name.as_str());
+        let phrase = TIMES
+            .iter()
+            .find(|(time, _)| *time == at.time_of_day)
+            .map_or("", |(_, phrase)| phrase);
+        let mut question = format!("{}\nPlace: {place} {phrase}", self.story());
+        if self.writer.kind() == LlmKind::Remote {
+            // A strong model holds a scene together; a weak one would only repeat it.
+            question.push_str(&format!("\nScene: {}", at.note));
+            if let Some(last) = at.shots.last() {
+                question.push_str(&format!("\nBefore: {}", last.action));
+            }
+        }
+        question.push_str(&format!("\nShow: {}", subject.text));
+        let words = if premise.writing.is_unspaced() {
+            (6, 36)
+        } else {
+            (6, 15)
+        };
+        let thing = subject.member.is_none();
+        let pool = if thing { THING_VERBS } else { PERSON_VERBS };
+        let plural = thing && subject.text.ends_with('s') && !subject.text.ends_with("ss");
+        let offered = draw.some(pool, VERBS_OFFERED);
+        let offered: Vec<String> = offered
+            .into_iter()
+            .map(|verb| {
+                if plural {
+                    plural_verb(verb)
+                } else {
+                    verb.to_owned()
+                }
+            })
+            .collect();
+        let offered: Vec<&str> = offered.iter().map(String::as_str).collect();
+        let verbs = if self.english() {
+            offered.as_slice()
+        } else {
+            &[]
+        };
+        let asked = Asked {
+            step: &ACTION,
+            question,
+            pattern: Some(sentence_pattern(
+                premise,
+                &Start::Subject(&subject.text, verbs),
+                words,
+                false,
+            )),
+            chars_max: 100,
+            used_for: Use::Action,
+            subject: &subject.text,
+            words,
+            place: format!("action {number}"),
+            complaints: Vec::new(),
+            taken: &[],
+        };
+        self.writer.write(&asked, |_| {
+            fallback::action(premise, &subject.text, thing, number)
+        })
+    }
+
+    fn lines(&mut self, script: &mut Script) -> Result<(), ProduceError> {
+        self.writer.stage("lines");
+        let mut number = 0;
+        let count = self.subjects.len();
+        for scene in 0..script.scenes.len() {
+            for shot in 0..script.scenes[scene].shots.len() {
+                let mut draw = self.draw(&format!("line {number}"));
+                // A quarter of the shots is silent, never the first two, and never the last.
+                let silent = number > 1 && number + 1 < count && draw.below(4) == 0;
+                let speaks = draw.below(5) < 3;
+                let speaker = self.subjects[number].member.filter(|_| speaks);
+                if !silent
+                    && let Some(line) = self.line(script, scene, shot, speaker, number, &[])?
+                {
+                    script.scenes[scene].shots[shot].lines.push(line);
+                }
+                number += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// A line for a shot; none when the model gives none that will do: silence needs no rule.
+    pub(super) fn line(
+        &mut self,
+        script: &Script,
+        scene: usize,
+        shot: usize,
+        speaker: Option<usize>,
+        number: usize,
+        complaints: &[String],
+    ) -> Result<Option<Line>, ProduceError> {
+        let premise = self.premise;
+        let again = complaints.len();
+        let mut draw = self.draw(&format!("start of line {number} {again}"));
+        let name = speaker.map_or("", |member| script.cast[member].name.as_str());
+        let (step, groups) = if speaker.is_some() {
+            (&DIALOGUE, SPEECH_STARTS)
+        } else {
+            (&NARRATION, NARRATION_STARTS)
+        };
+        let group = draw.below(groups.len());
+        let start = if self.english() {
+            Start::Words(groups[group])
+        } else {
+            Start::Any
+        };
+        let asks = self.english() && speaker.is_some() && group == 1;
+        let seen = &script.scenes[scene].shots[shot].action;
+        let mut question = format!("{}\nSeen: {seen}", self.story());
+        if self.writer.kind() == LlmKind::Remote {
+            let before = script.scenes[scene].shots[..shot]
+                .iter()
+                .rev()
+                .find_map(|shot| shot.lines.last());
+            if let Some(before) = before {
+                question.push_str(&format!("\nSaid before: {}", before.text));
+            }
+        }
+        question.push_str(&if speaker.is_some() {
+            format!("\n{name} says")
+        } else {
+            "\nThe narrator says".to_owned()
+        });
+        let columns_max = self.outline.columns_max().clamp(16, 74);
+        let words = if premise.writing.is_unspaced() {
+            (4, (columns_max / 2).clamp(6, 30))
+        } else {
+            (4, self.outline.words_max().clamp(5, 12))
+        };
+        let asked = Asked {
+            step,
+            question,
+            pattern: Some(sentence_pattern(premise, &start, words, asks)),
+            chars_max: columns_max,
+            used_for: Use::Speech,
+            subject: "",
+            words,
+            place: format!("line {number} {again}"),
+            complaints: complaints.to_vec(),
+            taken: &[],
+        };
+        let text = self.writer.write_if(&asked)?;
+        Ok(text.map(|text| Line {
+            speaker: name.to_owned(),
+            text,
+            by: Origins::default()
+                .with(By::Model, &["text"])
+                .with(By::Rule, &["speaker"]),
+            ..Line::default()
+        }))
+    }
+}
+
+fn letter(shot: usize) -> char {
+    char::from(b'a' + (shot % 26) as u8)
+}
+
+pub(super) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(chars).collect()
+    })
+}
+
+fn place_id(name: &str, at: usize, places: &[Place]) -> String {
+    let bare = name.strip_prefix("the ").unwrap_or(name);
+    let id: String = bare
+        .chars()
+        .map(|c| if c.is_alphanumeric() { c } else { '-' })
+        .take(40)
+        .collect();
+    let id = id.trim_matches('-').to_lowercase();
+    if id.is_empty() || places.iter().any(|place| place.id == id) {
+        return format!("place-{}", at + 1);
+    }
+    id
+}
