@@ -257,7 +257,7 @@ fn a_reply_can_be_broken_off() {
     assert!(reply.tokens.len() < 20);
     // Cancelled before it began: no text, and the pipeline goes on working.
     let reply = pipeline.generate(&request, &mut |_| ControlFlow::Continue(()), &cancel);
-    assert_eq!(reply.expect("a reply").tokens, []);
+    assert!(reply.expect("a reply").tokens.is_empty());
     let again = say(&mut pipeline, &request).expect("a reply");
     assert_eq!(essence(&again), essence(&whole));
 }
@@ -279,12 +279,8 @@ fn prompts_beyond_the_context_are_refused_with_figures() {
     let reply = say(&mut small, &seeded("abc", 500, 0)).expect("a reply");
     assert_eq!(reply.finish, FinishReason::Length);
     assert_eq!(reply.prompt_tokens + reply.tokens.len(), 32);
-    assert_eq!(
-        say(&mut small, &seeded("abc", 0, 0))
-            .expect("a reply")
-            .tokens,
-        []
-    );
+    let nothing = say(&mut small, &seeded("abc", 0, 0)).expect("a reply");
+    assert!(nothing.tokens.is_empty());
 }
 
 #[test]
