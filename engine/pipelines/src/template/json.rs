@@ -17,6 +17,10 @@ struct Style {
 }
 
 /// `tojson(value, ensure_ascii=false, indent=none, *, separators=none, sort_keys=false)`.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the template engine hands named arguments over by value"
+)]
 pub(super) fn tojson(
     state: &State<'_, '_>,
     value: &Value,
@@ -33,7 +37,10 @@ pub(super) fn tojson(
     };
     let flag = |value: Option<Value>| value.is_some_and(|value| value.is_true());
     let ensure_ascii = flag(argument(ensure_ascii, "ensure_ascii")?);
-    let indent = argument(indent, "indent")?.map(indentation).transpose()?;
+    let indent = argument(indent, "indent")?
+        .as_ref()
+        .map(indentation)
+        .transpose()?;
     let separators = argument(None, "separators")?;
     let sort_keys = flag(argument(None, "sort_keys")?);
     named.assert_all_used()?;
@@ -67,7 +74,7 @@ fn bad(reason: impl Into<String>) -> Error {
 }
 
 /// A count of blanks, or a text.
-fn indentation(indent: Value) -> Result<String, Error> {
+fn indentation(indent: &Value) -> Result<String, Error> {
     if let Some(text) = indent.as_str() {
         return Ok(text.to_owned());
     }
