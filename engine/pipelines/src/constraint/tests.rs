@@ -276,15 +276,10 @@ fn regular_expressions_match_the_whole_reply() {
     assert!(verdict(r"a/b\n.", "a/b\nc"));
     assert!(verdict(r"cost \$", "cost $"));
     assert!(verdict("[場景]+", "景場"));
-    for regex in [
-        "(",
-        "a{999999999}",
-        r"(?=a)b",
-        &"a".repeat(MAX_REGEX_BYTES + 1),
-    ] {
+    for regex in ["(", r"(?=a)b", &"a".repeat(MAX_REGEX_BYTES + 1)] {
         let error = set
             .guide(&Constraint::Regex(regex.to_owned()))
-            .expect_err("refused");
+            .expect_err(regex);
         assert!(
             matches!(error, ConstraintError::BadGrammar { .. }),
             "{error}"

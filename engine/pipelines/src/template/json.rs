@@ -1,6 +1,6 @@
 //! The filter `tojson`, as the templates' authors have it: Python's `json.dumps`, not HTML-safe.
 
-use minijinja::value::{Kwargs, Rest, Value, ValueKind, from_args};
+use minijinja::value::{Kwargs, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
 /// Deepest nesting of a value.
@@ -16,25 +16,33 @@ struct Style {
     key_separator: String,
 }
 
-/// `tojson(value, ensure_ascii=false, indent=none, separators=none, sort_keys=false)`.
+/// `tojson(value, ensure_ascii=false, indent=none, *, separators=none, sort_keys=false)`.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the template engine hands named arguments over by value"
+)]
 pub(super) fn tojson(
     state: &State<'_, '_>,
     value: &Value,
-    args: Rest<Value>,
+    ensure_ascii: Option<Value>,
+    indent: Option<Value>,
+    named: Kwargs,
 ) -> Result<String, Error> {
-    let (positional, named): (&[Value], Kwargs) = from_args(&args)?;
-    let argument = |at: usize, name: &str| -> Result<Option<Value>, Error> {
-        let given = match positional.get(at) {
-            Some(value) => Some(value.clone()),
+    let argument = |positional: Option<Value>, name: &str| -> Result<Option<Value>, Error> {
+        let given = match positional {
+            Some(value) => Some(value),
             None => named.get::<Option<Value>>(name)?,
         };
         Ok(given.filter(|value| !value.is_none()))
     };
     let flag = |value: Option<Value>| value.is_some_and(|value| value.is_true());
-    let ensure_ascii = flag(argument(0, "ensure_ascii")?);
-    let indent = argument(1, "indent")?.map(indentation).transpose()?;
-    let separators = argument(2, "separators")?;
-    let sort_keys = flag(argument(3, "sort_keys")?);
+    let ensure_ascii = flag(argument(ensure_ascii, "ensure_ascii")?);
+    let indent = argument(indent, "indent")?
+        .as_ref()
+        .map(indentation)
+        .transpose()?;
+    let separators = argument(None, "separators")?;
+    let sort_keys = flag(argument(None, "sort_keys")?);
     named.assert_all_used()?;
     let (mut item_separator, mut key_separator) = (", ".to_owned(), ": ".to_owned());
     if indent.is_some() {
@@ -66,7 +74,7 @@ fn bad(reason: impl Into<String>) -> Error {
 }
 
 /// A count of blanks, or a text.
-fn indentation(indent: Value) -> Result<String, Error> {
+fn indentation(indent: &Value) -> Result<String, Error> {
     if let Some(text) = indent.as_str() {
         return Ok(text.to_owned());
     }

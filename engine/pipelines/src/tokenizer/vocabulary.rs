@@ -74,7 +74,7 @@ impl GgufVocabulary {
     /// Whether encoded texts begin with the begin token; where the file says nothing, as the kind
     /// is trained.
     pub(super) fn adds_bos(&self) -> bool {
-        self.add_bos.unwrap_or_else(|| match self.model.as_str() {
+        self.add_bos.unwrap_or(match self.model.as_str() {
             "llama" => true,
             "gpt2" => matches!(
                 self.pre.as_deref(),
