@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use engine_base::{Clock, ProgressEvent, SystemClock};
 use flow_executor::{Costs, Request, RunReport};
 use flow_graph::{NodeSpec, Registry};
-use flow_nodes::Fonts;
+use flow_nodes::{Fonts, LlmSource};
 use flow_store::{CheckReport, Faults, PruneReport, Store, StoreCounts, StoreOptions};
 use serde::Serialize;
 
 use crate::config;
 use crate::error::StudioError;
+use crate::premise;
 
 /// How to assemble the studio.
 #[derive(Debug, Clone)]
@@ -72,8 +73,15 @@ pub fn node_specs() -> Result<Vec<NodeSpec>, StudioError> {
 }
 
 fn registry(fonts: &Arc<Fonts>) -> Result<Registry, StudioError> {
-    flow_nodes::registry(fonts)
-        .map_err(|error| StudioError::new(engine_base::Code::Internal, error.to_string()))
+    let internal = |error: flow_graph::RegistryError| {
+        StudioError::new(engine_base::Code::Internal, error.to_string())
+    };
+    let mut registry = flow_nodes::registry(fonts).map_err(internal)?;
+    let source: Arc<dyn LlmSource> = Arc::new(premise::Models);
+    for node in flow_nodes::language_node_types(&source) {
+        registry.add(node).map_err(internal)?;
+    }
+    Ok(registry)
 }
 
 impl Studio {
