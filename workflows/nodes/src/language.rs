@@ -31,10 +31,6 @@ pub fn language_node_types(source: &Arc<dyn LlmSource>) -> Vec<Arc<dyn Node>> {
 }
 
 /// A model's error as a node's.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the shape of a map_err function"
-)]
 fn failed(error: LlmError) -> NodeError {
     NodeError::new(error.code, error.message)
 }

@@ -31,8 +31,7 @@ impl Stages<'_> {
             let (look, look_by) = self.label(
                 &LOOK,
                 question,
-                self.look_pattern(),
-                self.look_words(),
+                (self.look_pattern(), self.look_words()),
                 &place,
                 &[],
                 |_| role.clone(),
@@ -83,8 +82,7 @@ impl Stages<'_> {
         self.label(
             &NAME,
             question,
-            Some(pattern),
-            words,
+            (Some(pattern), words),
             &format!("name of cast {at}"),
             &taken,
             |draw| fallback::name(premise, names, draw),
@@ -145,8 +143,7 @@ impl Stages<'_> {
             let (name, by) = self.label(
                 &PLACE,
                 question,
-                Some(pattern),
-                words,
+                (Some(pattern), words),
                 &place,
                 &taken,
                 |_| {
@@ -164,8 +161,7 @@ impl Stages<'_> {
             let (look, look_by) = self.label(
                 &LOOK,
                 question,
-                self.look_pattern(),
-                self.look_words(),
+                (self.look_pattern(), self.look_words()),
                 &place,
                 &[],
                 |_| String::new(),

@@ -138,8 +138,7 @@ impl<'w> Stages<'w> {
         &mut self,
         step: &Step,
         question: String,
-        pattern: Option<String>,
-        words: (usize, usize),
+        (pattern, words): (Option<String>, (usize, usize)),
         place: &str,
         taken: &[String],
         rule: impl FnOnce(&mut Draw) -> String,
@@ -207,10 +206,14 @@ impl<'w> Stages<'w> {
             .iter()
             .map(|(_, title)| (*title).to_owned())
             .collect();
-        let (title, title_by) =
-            self.label(&TITLE, story, Some(pattern), words, "title", &taken, |_| {
-                fallback::title(premise)
-            })?;
+        let (title, title_by) = self.label(
+            &TITLE,
+            story,
+            (Some(pattern), words),
+            "title",
+            &taken,
+            |_| fallback::title(premise),
+        )?;
         Ok(Script {
             version: SCRIPT_VERSION,
             title,
@@ -327,7 +330,7 @@ impl<'w> Stages<'w> {
         let things = self.things();
         let thing = !things.is_empty()
             && match shot {
-                0 => scene % 2 == 0 || draw.below(2) == 0,
+                0 => scene.is_multiple_of(2) || draw.below(2) == 0,
                 1 => false,
                 _ => draw.below(2) == 0,
             };
