@@ -9,6 +9,7 @@
 mod basic;
 mod compile;
 mod film;
+mod language;
 mod spec;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use flow_graph::{Node, Registry};
 
 pub use compile::{CompileError, FilmDocument, FilmFile, FilmFiles, FilmOptions, film_document};
 pub use film::Fonts;
+pub use language::{LlmSource, language_node_types};
 
 /// Every node type of this crate. Text is drawn with `fonts`.
 pub fn node_types(fonts: &Arc<Fonts>) -> Vec<Arc<dyn Node>> {

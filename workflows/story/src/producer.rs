@@ -9,6 +9,7 @@ mod finish;
 mod judge;
 mod near_json;
 mod outline;
+mod people;
 mod premise;
 mod prompts;
 mod schema;

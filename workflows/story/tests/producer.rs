@@ -1,6 +1,8 @@
 //! The producer with scripted models: what holds whatever the model says. Real models are tried
 //! where they are loaded.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
 use std::collections::BTreeSet;
 
 use engine_base::{CancelToken, Code};

@@ -161,6 +161,9 @@ impl RemoteLlm {
         cancel: &CancelToken,
         mut what: impl FnMut(&Self, &CancelToken) -> Result<T, Trouble>,
     ) -> Result<T, LlmError> {
+        // Timers are bound to their runtime where they are made, not where they are waited for.
+        let runtime = self.runtime.handle().clone();
+        let _inside = runtime.enter();
         let mut tries = 0;
         let mut pause = self.options.pause;
         loop {

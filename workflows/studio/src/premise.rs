@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use engine_base::{CancelToken, Code, ProgressEvent};
+use engine_base::{CancelToken, Code, Datum, ProgressEvent};
+use flow_graph::NodeError;
+use flow_nodes::LlmSource;
 use flow_story::{Length, Llm, Picture, ProduceError, ProduceOptions, Produced, Script, produce};
 use flow_timeline::FilmFormat;
 use serde_json::{Value, json};
@@ -110,6 +112,32 @@ fn model(what: Option<&str>, cancel: &CancelToken) -> Result<Box<dyn Llm>, Studi
         return Ok(Box::new(RemoteLlm::connect(options, cancel)?));
     }
     Ok(Box::new(LocalLlm::open(what, &models::hub()?)?))
+}
+
+/// Opens models for nodes as `--llm` does.
+pub(crate) struct Models;
+
+impl LlmSource for Models {
+    fn open(&self, what: &str, cancel: &CancelToken) -> Result<Box<dyn Llm>, NodeError> {
+        let what = (!what.is_empty()).then_some(what);
+        model(what, cancel).map_err(|error| NodeError::new(error.code, error.message))
+    }
+
+    fn side_data(&self) -> Datum {
+        // A model list that cannot be read gives no models either, so nothing is kept under it.
+        let hub = models::hub().ok();
+        let hashes = hub.iter().flat_map(|hub| hub.entries()).map(|entry| {
+            let hashes = entry
+                .files
+                .iter()
+                .map(|file| Datum::from(file.sha256.to_string()));
+            Datum::map([
+                ("id", Datum::from(entry.id.as_str())),
+                ("files", Datum::List(hashes.collect())),
+            ])
+        });
+        Datum::List(hashes.collect())
+    }
 }
 
 fn write(

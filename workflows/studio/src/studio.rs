@@ -6,12 +6,12 @@ use std::sync::Arc;
 use engine_base::{Clock, SystemClock};
 use flow_executor::{Costs, Request, RunReport};
 use flow_graph::{NodeSpec, Registry};
-use flow_nodes::Fonts;
+use flow_nodes::{Fonts, LlmSource};
 use flow_store::{CheckReport, PruneReport, Store, StoreCounts, StoreOptions};
 use serde::Serialize;
 
 use crate::error::StudioError;
-use crate::{config, fault};
+use crate::{config, fault, premise};
 
 /// How to assemble the studio.
 #[derive(Debug, Clone)]
@@ -71,8 +71,15 @@ pub fn node_specs() -> Result<Vec<NodeSpec>, StudioError> {
 }
 
 fn registry(fonts: &Arc<Fonts>) -> Result<Registry, StudioError> {
-    flow_nodes::registry(fonts)
-        .map_err(|error| StudioError::new(engine_base::Code::Internal, error.to_string()))
+    let internal = |error: flow_graph::RegistryError| {
+        StudioError::new(engine_base::Code::Internal, error.to_string())
+    };
+    let mut registry = flow_nodes::registry(fonts).map_err(internal)?;
+    let source: Arc<dyn LlmSource> = Arc::new(premise::Models);
+    for node in flow_nodes::language_node_types(&source) {
+        registry.add(node).map_err(internal)?;
+    }
+    Ok(registry)
 }
 
 impl Studio {

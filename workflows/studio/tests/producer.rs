@@ -1,6 +1,8 @@
 //! Scripts by the default language model, on premises that never change. Seven more are tried by
 //! `cargo run --release -p flow-studio --example producer`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
+
 use std::collections::BTreeSet;
 
 use engine_base::CancelToken;

@@ -23,8 +23,8 @@ pub(crate) fn secs(num: i64, den: i64) -> Length {
 }
 
 /// Framing of a shot: scenes open wide, people speak close.
-pub(crate) fn framing(first: bool, speaks: bool, draw: &mut Draw) -> &'static str {
-    match (first, speaks) {
+pub(crate) fn framing(shot_in_scene: usize, speaks: bool, draw: &mut Draw) -> &'static str {
+    match (shot_in_scene == 0, speaks) {
         (true, _) => "wide",
         (false, true) => ["close", "medium close"][draw.below(2)],
         (false, false) => FRAMINGS[1 + draw.below(FRAMINGS.len() - 1)],

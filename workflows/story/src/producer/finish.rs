@@ -71,7 +71,7 @@ fn dress_shots(stages: &Stages<'_>, script: &mut Script) {
         for (at, shot) in scene.shots.iter_mut().enumerate() {
             let mut draw = stages.draw(&format!("dress {number}"));
             let speaks = shot.lines.iter().any(|line| !line.speaker.is_empty());
-            shot.framing = dress::framing(at == 0, speaks, &mut draw).to_owned();
+            shot.framing = dress::framing(at, speaks, &mut draw).to_owned();
             (shot.camera, last_kind) =
                 dress::camera(&shot.framing, &shot.action, last_kind, &mut draw);
             shot.transition = dress::transition(number, at, &mut draw);

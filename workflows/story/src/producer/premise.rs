@@ -404,6 +404,7 @@ fn english(sentence: &str, found: &mut Found) {
     let words: Vec<&str> = sentence.split_whitespace().collect();
     let mut phrase: Vec<String> = Vec::new();
     let mut open = true;
+    let mut single = false;
     let flush = |phrase: &mut Vec<String>, found: &mut Found| {
         if let Some(head) = phrase.last() {
             let one = head.strip_suffix('s').filter(|one| is_person(one));
@@ -432,6 +433,7 @@ fn english(sentence: &str, found: &mut Found) {
         if function.contains(&word.as_str()) || announces || word.chars().count() < 3 {
             flush(&mut phrase, found);
             open = announces;
+            single = ["a", "an", "each", "every", "one"].contains(&word.as_str());
         } else if capital && at > 0 {
             flush(&mut phrase, found);
             let name = bare.trim_end_matches("'s").trim_end_matches("’s");
@@ -453,7 +455,9 @@ fn english(sentence: &str, found: &mut Found) {
             let acts = phrase
                 .last()
                 .is_some_and(|last| is_person(last) && !is_person(&word));
-            if (after_plural || acts) && !possessive {
+            // "A factory plants": one thing, so the word in -s is what it does.
+            let does = single && !phrase.is_empty() && plural(&word);
+            if (after_plural || acts || does) && !possessive {
                 // What stands after a whole name for something is what it does.
                 flush(&mut phrase, found);
                 open = false;
@@ -538,6 +542,8 @@ mod tests {
         );
         let robots = read("Two robots fall in love in an abandoned factory.");
         assert_eq!(robots.nouns, ["robots", "love", "factory"]);
+        let garden = read("A robot in an abandoned factory plants a garden.");
+        assert_eq!(garden.nouns, ["robot", "factory", "garden"]);
     }
 
     #[test]

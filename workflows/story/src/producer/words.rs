@@ -697,6 +697,7 @@ pub(crate) const META: &[&str] = &[
     "this film",
     "the scene",
     "this scene",
+    "next scene",
     "the shot",
     "this shot",
     "camera",
