@@ -6,6 +6,8 @@
     reason = "a command line tool: its output is what it is for"
 )]
 
+mod text;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -24,7 +26,7 @@ struct Bench {
     run: fn(&mut Receipt) -> Result<()>,
 }
 
-const BENCHES: &[Bench] = &[];
+const BENCHES: &[Bench] = &[text::BENCH];
 
 /// Measures, and keeps receipts.
 #[derive(Debug, Parser)]
