@@ -61,9 +61,9 @@ impl TileRows {
             *word = u32::from_le(unsafe { start.add(at).cast::<u32>().read_unaligned() });
         }
         let (mut first, mut second) = (Values::ZERO, Values::ZERO);
-        for row in 0..TILE {
-            first.0[row] = finite_f16((words[row] & 0xffff) as u16);
-            second.0[row] = finite_f16((words[row] >> 16) as u16);
+        for (row, word) in words.iter().enumerate() {
+            first.0[row] = finite_f16((word & 0xffff) as u16);
+            second.0[row] = finite_f16((word >> 16) as u16);
         }
         (first, second)
     }
