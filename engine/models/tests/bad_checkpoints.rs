@@ -1,12 +1,12 @@
 //! Checkpoints that are no model we run: the message names the tensor or key. And packed weights
 //! against the same weights decoded.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use engine_base::CancelToken;
 use engine_models::{Activations, KvKind, LoadOptions, load_dense};
-use engine_nn::TokenModel as _;
 use engine_tensor::{Bytes, DType, f32_to_f16};
 use engine_weights::{
     Checkpoint, CheckpointKind, Metadata, SafeTensors, TensorRef, WeightFile, quant,

@@ -1,5 +1,6 @@
 //! Families against outputs of transformers on tiny random checkpoints, and our own paths against
 //! each other, bit for bit.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use engine_base::CancelToken;
 use engine_models::{DenseModel, DenseStream, KvKind, LoadOptions, load_dense, load_token_model};
 use engine_nn::{ModelError, TokenModel as _};
 use engine_tensor::ops::argmax;
-use engine_weights::{Checkpoint, Gguf, SafeTensors};
+use engine_weights::{Checkpoint as _, Gguf, SafeTensors};
 use serde_json::Value;
 
 fn repository(path: &str) -> PathBuf {

@@ -45,6 +45,9 @@ pub(crate) trait Lanes: Copy {
     /// `sum - bias * of`, in whole numbers.
     unsafe fn unbias(sum: Self::Ints, bias: i32, of: i32) -> Self::Ints;
     unsafe fn to_floats(value: Self::Ints) -> Self::Floats;
+    /// Asks for the bytes at `at`, wherever that is, to be brought near.
+    #[inline(always)]
+    fn prefetch(_at: *const u8) {}
     /// Bytes `at..at + 16` of 16 rows, as 4 lines: line `g` holds bytes `4g..4g + 4` of each row.
     ///
     /// # Safety

@@ -121,8 +121,13 @@ impl PackedMatrix {
         self.dtype.block_elements() > 1
     }
 
+    /// All bytes, and the bytes of a row.
+    pub(crate) fn bytes(&self) -> (&[u8], usize) {
+        (&self.bytes, self.row_bytes)
+    }
+
     /// The bytes of row `row`.
-    pub(crate) fn row(&self, row: usize) -> &[u8] {
+    fn row(&self, row: usize) -> &[u8] {
         &self.bytes[row * self.row_bytes..(row + 1) * self.row_bytes]
     }
 

@@ -11,24 +11,27 @@ use crate::packed::decode::{IQ4_LEVELS, six_bit_pair, six_bit_scale};
 /// Rows of a tile.
 pub(crate) const TILE: usize = 16;
 
-/// The rows of a tile from column `start_block`: starts of the bytes of each row. Rows beyond the
-/// matrix repeat its last.
+/// Where the rows of a tile start. Rows beyond the matrix repeat its last.
 #[derive(Clone, Copy)]
 pub(crate) struct TileRows {
     pub(crate) starts: [*const u8; TILE],
 }
 
+// Loops below are written out: `array::map` and `array::from_fn` are calls here, which cost more
+// than their bodies.
 impl TileRows {
     /// The same rows, `bytes` further on.
     ///
     /// # Safety
     /// Each row has at least `bytes` more bytes.
     #[inline(always)]
-    unsafe fn skip(&self, bytes: usize) -> Self {
-        Self {
+    pub(crate) unsafe fn skip(&self, bytes: usize) -> Self {
+        let mut starts = self.starts;
+        for start in &mut starts {
             // SAFETY: the caller's promise.
-            starts: self.starts.map(|start| unsafe { start.add(bytes) }),
+            *start = unsafe { start.add(bytes) };
         }
+        Self { starts }
     }
 
     /// Two bytes at `at` of each row, as a half.
@@ -37,11 +40,32 @@ impl TileRows {
     /// Each row has at least `at + 2` bytes.
     #[inline(always)]
     unsafe fn halves(&self, at: usize) -> Values {
-        Values(self.starts.map(|start| {
+        let mut halves = Values::ZERO;
+        for (half, start) in halves.0.iter_mut().zip(&self.starts) {
             // SAFETY: the caller's promise; any alignment.
-            let half = unsafe { start.add(at).cast::<u16>().read_unaligned() };
-            finite_f16(u16::from_le(half))
-        }))
+            let bits = unsafe { start.add(at).cast::<u16>().read_unaligned() };
+            *half = finite_f16(u16::from_le(bits));
+        }
+        halves
+    }
+
+    /// Four bytes at `at` of each row, as two halves.
+    ///
+    /// # Safety
+    /// Each row has at least `at + 4` bytes.
+    #[inline(always)]
+    unsafe fn half_pairs(&self, at: usize) -> (Values, Values) {
+        let mut words = [0u32; TILE];
+        for (word, start) in words.iter_mut().zip(&self.starts) {
+            // SAFETY: the caller's promise; any alignment.
+            *word = u32::from_le(unsafe { start.add(at).cast::<u32>().read_unaligned() });
+        }
+        let (mut first, mut second) = (Values::ZERO, Values::ZERO);
+        for (row, word) in words.iter().enumerate() {
+            first.0[row] = finite_f16((word & 0xffff) as u16);
+            second.0[row] = finite_f16((word >> 16) as u16);
+        }
+        (first, second)
     }
 
     /// `len` bytes at `at` of row `row`.
@@ -84,7 +108,9 @@ fn both(first: &Line, second: &Line, with: impl Fn(u8, u8) -> u8) -> Line {
     out
 }
 
-/// Unpacks `blocks` blocks of `dtype` of each row into `tile`.
+/// Unpacks `blocks` blocks of `dtype` of each row into `tile`, and asks for as many bytes from
+/// `next`, where the next tile lies: rows of a tile are too far apart for the processor to see that
+/// they are one long run.
 ///
 /// # Safety
 /// Rows have that many blocks; the instruction set of `L` is present.
@@ -93,6 +119,7 @@ pub(crate) unsafe fn unpack<L: Lanes>(
     dtype: DType,
     rows: &TileRows,
     blocks: usize,
+    next: *const u8,
     tile: &mut CodeTile<'_>,
 ) {
     let lines_per_block = dtype.block_elements() / 4;
@@ -105,6 +132,10 @@ pub(crate) unsafe fn unpack<L: Lanes>(
     macro_rules! blocks {
         ($one:path) => {
             for block in 0..blocks {
+                let block_bytes = TILE * dtype.block_bytes();
+                for line in 0..block_bytes / 64 {
+                    L::prefetch(next.wrapping_add(block * block_bytes + 64 * line));
+                }
                 // SAFETY: the block is inside the rows by the caller's promise.
                 unsafe {
                     let rows = rows.skip(block * dtype.block_bytes());
@@ -158,8 +189,7 @@ unsafe fn q4_0<L: Lanes>(rows: &TileRows, tile: &mut CodeTile<'_>) {
 unsafe fn q4_1<L: Lanes>(rows: &TileRows, tile: &mut CodeTile<'_>) {
     // SAFETY: a block is 20 bytes, which the caller promises.
     unsafe {
-        tile.scales[0] = rows.halves(0);
-        tile.offsets[0] = rows.halves(2);
+        (tile.scales[0], tile.offsets[0]) = rows.half_pairs(0);
         nibbles::<L>(rows, 4, tile.lines);
     }
 }
@@ -192,8 +222,7 @@ unsafe fn q5_0<L: Lanes>(rows: &TileRows, tile: &mut CodeTile<'_>) {
 unsafe fn q5_1<L: Lanes>(rows: &TileRows, tile: &mut CodeTile<'_>) {
     // SAFETY: a block is 24 bytes, which the caller promises.
     unsafe {
-        tile.scales[0] = rows.halves(0);
-        tile.offsets[0] = rows.halves(2);
+        (tile.scales[0], tile.offsets[0]) = rows.half_pairs(0);
         nibbles::<L>(rows, 8, tile.lines);
         fifth_bits(rows, 4, tile.lines);
     }
@@ -247,7 +276,7 @@ fn group_scales(
 unsafe fn q2_k<L: Lanes>(rows: &TileRows, tile: &mut CodeTile<'_>) {
     // SAFETY: a block is 84 bytes, which the caller promises.
     unsafe {
-        let (scale, minimum) = (rows.halves(80), rows.halves(82));
+        let (scale, minimum) = rows.half_pairs(80);
         group_scales(tile, &scale, Some(&minimum), |row, group| {
             let pair = rows.bytes(row, group, 1)[0];
             (i32::from(pair & 15), pair >> 4)
@@ -294,7 +323,7 @@ unsafe fn q3_k<L: Lanes>(rows: &TileRows, tile: &mut CodeTile<'_>) {
 unsafe fn q4_k<L: Lanes>(rows: &TileRows, tile: &mut CodeTile<'_>) {
     // SAFETY: a block is 144 bytes, which the caller promises.
     unsafe {
-        let (scale, minimum) = (rows.halves(0), rows.halves(2));
+        let (scale, minimum) = rows.half_pairs(0);
         group_scales(tile, &scale, Some(&minimum), |row, group| {
             let (part, least) = six_bit_pair(rows.bytes(row, 4, 12), group);
             (i32::from(part), least)
@@ -314,7 +343,7 @@ unsafe fn q4_k<L: Lanes>(rows: &TileRows, tile: &mut CodeTile<'_>) {
 unsafe fn q5_k<L: Lanes>(rows: &TileRows, tile: &mut CodeTile<'_>) {
     // SAFETY: a block is 176 bytes, which the caller promises.
     unsafe {
-        let (scale, minimum) = (rows.halves(0), rows.halves(2));
+        let (scale, minimum) = rows.half_pairs(0);
         group_scales(tile, &scale, Some(&minimum), |row, group| {
             let (part, least) = six_bit_pair(rows.bytes(row, 4, 12), group);
             (i32::from(part), least)
@@ -390,16 +419,17 @@ pub(crate) unsafe fn turn_floats<L: Lanes>(
                     let lines = L::transpose(&rows.starts, 4 * (start + 4 * chunk));
                     for (out, line) in out.iter_mut().zip(&lines) {
                         for row in 0..TILE {
-                            let bytes = [0, 1, 2, 3].map(|at| line.0[4 * row + at]);
-                            out.0[row] = f32::from_le_bytes(bytes);
+                            let b = &line.0[4 * row..4 * row + 4];
+                            out.0[row] = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
                         }
                     }
                 }
                 for (at, out) in rest.iter_mut().enumerate() {
                     let at = 4 * (start + done + at);
-                    *out = Values(rows.starts.map(|row| {
-                        f32::from_bits(u32::from_le(row.add(at).cast::<u32>().read_unaligned()))
-                    }));
+                    for (out, row) in out.0.iter_mut().zip(&rows.starts) {
+                        let bits = row.add(at).cast::<u32>().read_unaligned();
+                        *out = f32::from_bits(u32::from_le(bits));
+                    }
                 }
             }
             DType::F16 => turn_16::<L>(rows, start, out, finite_f16),
@@ -431,10 +461,9 @@ unsafe fn turn_16<L: Lanes>(
         }
         for (at, out) in rest.iter_mut().enumerate() {
             let at = 2 * (start + done + at);
-            *out = Values(
-                rows.starts
-                    .map(|row| widen(u16::from_le(row.add(at).cast::<u16>().read_unaligned()))),
-            );
+            for (out, row) in out.0.iter_mut().zip(&rows.starts) {
+                *out = widen(u16::from_le(row.add(at).cast::<u16>().read_unaligned()));
+            }
         }
     }
 }

@@ -29,9 +29,20 @@ macro_rules! transpose_4x4 {
     }};
 }
 
+#[inline(always)]
+fn four_bytes(four: [i8; 4]) -> i32 {
+    i32::from_le_bytes([four[0] as u8, four[1] as u8, four[2] as u8, four[3] as u8])
+}
+
 impl Lanes for Avx2 {
     type Floats = [__m256; 2];
     type Ints = [__m256i; 2];
+
+    #[inline(always)]
+    fn prefetch(at: *const u8) {
+        // SAFETY: SSE is part of x86-64, and a prefetch of any address is harmless.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
 
     #[inline(always)]
     unsafe fn load(from: &Values) -> Self::Floats {
@@ -109,7 +120,7 @@ impl Lanes for Avx2 {
     unsafe fn dot<const WIDE: bool>(sum: Self::Ints, codes: &Line, four: [i8; 4]) -> Self::Ints {
         // SAFETY: features by the trait's contract; a line is 64 readable bytes.
         unsafe {
-            let four = _mm256_set1_epi32(i32::from_le_bytes(four.map(|byte| byte as u8)));
+            let four = _mm256_set1_epi32(four_bytes(four));
             let ones = _mm256_set1_epi16(1);
             let mut sums = sum;
             for (half, sum) in sums.iter_mut().enumerate() {
@@ -158,13 +169,14 @@ impl Lanes for Avx2 {
         unsafe {
             let mut lines = [Line([0; 64]); 4];
             for half in 0..2 {
-                let z: [__m256i; 4] = std::array::from_fn(|row| {
+                let mut z = [_mm256_setzero_si256(); 4];
+                for (row, z) in z.iter_mut().enumerate() {
                     let row = 8 * half + row;
-                    _mm256_inserti128_si256::<1>(
+                    *z = _mm256_inserti128_si256::<1>(
                         _mm256_castsi128_si256(_mm_loadu_si128(rows[row].add(at).cast())),
                         _mm_loadu_si128(rows[row + 4].add(at).cast()),
-                    )
-                });
+                    );
+                }
                 let columns = transpose_4x4!(
                     z,
                     _mm256_unpacklo_epi32,
@@ -184,6 +196,12 @@ impl Lanes for Avx2 {
 impl Lanes for Avx512 {
     type Floats = __m512;
     type Ints = __m512i;
+
+    #[inline(always)]
+    fn prefetch(at: *const u8) {
+        // SAFETY: SSE is part of x86-64, and a prefetch of any address is harmless.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
 
     #[inline(always)]
     unsafe fn load(from: &Values) -> __m512 {
@@ -243,7 +261,7 @@ impl Lanes for Avx512 {
     unsafe fn dot<const WIDE: bool>(sum: __m512i, codes: &Line, four: [i8; 4]) -> __m512i {
         // SAFETY: features by the trait's contract; a line is 64 aligned readable bytes.
         unsafe {
-            let four = _mm512_set1_epi32(i32::from_le_bytes(four.map(|byte| byte as u8)));
+            let four = _mm512_set1_epi32(four_bytes(four));
             _mm512_dpbusd_epi32(sum, _mm512_load_si512(codes.0.as_ptr().cast()), four)
         }
     }
@@ -267,13 +285,16 @@ impl Lanes for Avx512 {
     unsafe fn transpose(rows: &[*const u8; 16], at: usize) -> [Line; 4] {
         // SAFETY: features by the trait's contract; rows are readable by the caller's promise.
         unsafe {
-            let z: [__m512i; 4] = std::array::from_fn(|row| {
-                let load = |row: usize| _mm_loadu_si128(rows[row].add(at).cast());
-                let low = _mm512_castsi128_si512(load(row));
-                let low = _mm512_inserti32x4::<1>(low, load(row + 4));
-                let low = _mm512_inserti32x4::<2>(low, load(row + 8));
-                _mm512_inserti32x4::<3>(low, load(row + 12))
-            });
+            let mut z = [_mm512_setzero_si512(); 4];
+            for (row, z) in z.iter_mut().enumerate() {
+                let first = _mm_loadu_si128(rows[row].add(at).cast());
+                let second = _mm_loadu_si128(rows[row + 4].add(at).cast());
+                let third = _mm_loadu_si128(rows[row + 8].add(at).cast());
+                let fourth = _mm_loadu_si128(rows[row + 12].add(at).cast());
+                let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(first), second);
+                let high = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(third), fourth);
+                *z = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+            }
             let columns = transpose_4x4!(
                 z,
                 _mm512_unpacklo_epi32,
@@ -281,7 +302,11 @@ impl Lanes for Avx512 {
                 _mm512_unpacklo_epi64,
                 _mm512_unpackhi_epi64
             );
-            columns.map(|column| std::mem::transmute::<__m512i, Line>(column))
+            let mut lines = [Line([0; 64]); 4];
+            for (line, column) in lines.iter_mut().zip(columns) {
+                _mm512_store_si512(line.0.as_mut_ptr().cast(), column);
+            }
+            lines
         }
     }
 }

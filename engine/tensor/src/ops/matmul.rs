@@ -137,11 +137,14 @@ fn tile_body<L: Lanes>(part: &Part<'_>, tile: usize, scratch: &mut Scratch) {
     let count = TILE.min(outputs - first);
     scratch.sums.clear();
     scratch.sums.resize(rows, Values::ZERO);
-    let starts = std::array::from_fn(|row| {
-        let row = first + row.min(count - 1);
-        part.weights.row(row).as_ptr()
-    });
-    let tile_rows = TileRows { starts };
+    let (bytes, row_bytes) = part.weights.bytes();
+    let bytes = &bytes[first * row_bytes..(first + count) * row_bytes];
+    let mut tile_rows = TileRows {
+        starts: [bytes.as_ptr(); TILE],
+    };
+    for (row, start) in tile_rows.starts.iter_mut().enumerate() {
+        *start = bytes[row.min(count - 1) * row_bytes..].as_ptr();
+    }
     match (part.quant, coding(part.weights.dtype())) {
         (Some(quant), Some(coding)) => {
             // SAFETY: the tile's rows are whole rows of the matrix; `by_simd!` chose `L`.
@@ -212,7 +215,10 @@ unsafe fn float_sums<L: Lanes>(
                 std::array::from_fn(|at| &values[($row + at) * cols + start..][..tile.len()]);
             // SAFETY: the caller chose `L`.
             unsafe {
-                let mut acc: [L::Floats; $count] = std::array::from_fn(|at| L::load(&$sums[at]));
+                let mut acc = [L::splat(0.0); $count];
+                for (acc, sums) in acc.iter_mut().zip($sums.iter()) {
+                    *acc = L::load(sums);
+                }
                 for (col, weights) in tile.iter().enumerate() {
                     let weights = L::load(weights);
                     for (acc, input) in acc.iter_mut().zip(&inputs) {
@@ -246,6 +252,7 @@ unsafe fn code_sums<L: Lanes>(
 ) {
     let dtype = weights.dtype();
     let cols = weights.cols();
+    let after = rows.starts[0].wrapping_add(TILE * weights.bytes().1);
     let mut start = 0;
     while start < cols {
         let width = CODE_COLS.min(cols - start);
@@ -258,16 +265,19 @@ unsafe fn code_sums<L: Lanes>(
             offsets: &mut scratch.offsets,
         };
         let block = start / dtype.block_elements();
-        let skipped = TileRows {
-            // SAFETY: inside the rows.
-            starts: rows
-                .starts
-                .map(|row| unsafe { row.add(block * dtype.block_bytes()) }),
-        };
         let sums = &mut scratch.sums;
         // SAFETY: the blocks are inside the rows; the caller chose `L`.
         unsafe {
-            unpack::<L>(dtype, &skipped, width / dtype.block_elements(), &mut tile);
+            let block = block * dtype.block_bytes();
+            let skipped = rows.skip(block);
+            let blocks = width / dtype.block_elements();
+            unpack::<L>(
+                dtype,
+                &skipped,
+                blocks,
+                after.wrapping_add(block * TILE),
+                &mut tile,
+            );
             match (coding.group, coding.bias) {
                 (32, 0) => dot_rows::<L, false, 0>(&tile, quant, start, sums),
                 (32, 8) => dot_rows::<L, false, 8>(&tile, quant, start, sums),
@@ -341,7 +351,10 @@ unsafe fn dot_some<L: Lanes, const HALF: bool, const BIAS: i32, const ROWS: usiz
     let halves: [&[[i32; 2]]; ROWS] = std::array::from_fn(|row| &halves[at(row)..][..blocks]);
     // SAFETY: the caller chose `L`.
     unsafe {
-        let mut acc: [L::Floats; ROWS] = std::array::from_fn(|row| L::load(&sums[row]));
+        let mut acc = [L::splat(0.0); ROWS];
+        for (acc, sums) in acc.iter_mut().zip(sums.iter()) {
+            *acc = L::load(sums);
+        }
         for (block, lines) in lines.iter().enumerate() {
             for row in 0..ROWS {
                 let codes = &codes[row][block];
