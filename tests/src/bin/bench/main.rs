@@ -6,15 +6,12 @@
     reason = "a command line tool: its output is what it is for"
 )]
 
-<<<<<<< HEAD
 mod executor;
 mod export;
 mod memory;
 mod samples;
 mod sound;
-=======
 mod text;
->>>>>>> lm
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,11 +35,8 @@ struct Bench {
     run: fn(&mut Receipt) -> Result<()>,
 }
 
-<<<<<<< HEAD
 const BENCHES: &[Bench] = &[executor::BENCH, export::BENCH, memory::BENCH, sound::BENCH];
-=======
 const BENCHES: &[Bench] = &[text::BENCH];
->>>>>>> lm
 
 /// Measures, and keeps receipts.
 #[derive(Debug, Parser)]
