@@ -35,8 +35,13 @@ struct Bench {
     run: fn(&mut Receipt) -> Result<()>,
 }
 
-const BENCHES: &[Bench] = &[executor::BENCH, export::BENCH, memory::BENCH, sound::BENCH];
-const BENCHES: &[Bench] = &[text::BENCH];
+const BENCHES: &[Bench] = &[
+    executor::BENCH,
+    export::BENCH,
+    memory::BENCH,
+    sound::BENCH,
+    text::BENCH,
+];
 
 /// Measures, and keeps receipts.
 #[derive(Debug, Parser)]
