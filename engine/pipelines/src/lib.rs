@@ -15,6 +15,9 @@ mod template;
 mod text;
 mod tokenizer;
 
+/// Opens a checkpoint file or folder by its content.
+pub use engine_weights::open as open_checkpoint;
+
 pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
 pub use stream::TextStream;
 pub use template::{ChatMessage, ChatTemplate, Place, TemplateError, TemplateInput, TemplateTime};

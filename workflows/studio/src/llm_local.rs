@@ -58,7 +58,7 @@ impl LocalLlm {
     }
 
     fn of_file(path: &Path, name: &str) -> Result<Self, StudioError> {
-        let checkpoint = engine_weights::open(path).map_err(|error| {
+        let checkpoint = engine_pipelines::open_checkpoint(path).map_err(|error| {
             StudioError::new(
                 error.code(),
                 format!("cannot open the language model: {error}"),
