@@ -355,8 +355,9 @@ fn wrong_usage_is_one_line_of_json_too() {
     let neither = say(&film, &["film", "--json"]);
     neither.ended(3, &["--script"]);
     neither.json();
-    let premise = say(&film, &["film", "--json", "a lamp is lit"]);
-    premise.ended(4, &["--script"]);
+    let words = ["film", "--json", "--llm", "no-such-model", "a lamp is lit"];
+    let premise = say(&film, &words);
+    premise.ended(3, &["no-such-model"]);
     premise.json();
     assert!(say(&film, &["--help"]).status.success());
     assert!(say(&film, &["--version"]).out.starts_with("longtake "));
