@@ -319,7 +319,14 @@ impl<'p, 'a, 'o> Expander<'p, 'a, 'o> {
                     Some(ty) => ty.spec().output_index(output),
                     None => Some(0),
                 };
-                break output.map(|output| (*index, output as u32));
+                // What was passed on through bypassed nodes may be of another type in the end: then
+                // nothing comes. A link of its own is judged where it stands.
+                let agrees = |output: &usize| {
+                    let ty = self.raws[*index as usize].ty;
+                    passed.is_empty()
+                        || ty.is_none_or(|ty| ty.spec().outputs[*output].ty.feeds(want))
+                };
+                break output.filter(agrees).map(|output| (*index, output as u32));
             }
             let key = (step, want.as_str().to_owned());
             if let Some(ended) = self.ended.get(&key) {
