@@ -1,4 +1,4 @@
-//! Whole generation recipes over the engine's models: for now, text.
+//! Whole generation recipes over the engine's models. Text is the one there is.
 //!
 //! Entry points: [`TextPipeline`] (tokenizer, chat template and a language model together),
 //! [`Tokenizer`], [`ChatTemplate`], [`Constraint`], [`TextStream`].
