@@ -10,6 +10,7 @@
 //! else the pipeline made before.
 
 mod constraint;
+mod speech;
 mod stream;
 mod template;
 mod text;
@@ -19,6 +20,7 @@ mod tokenizer;
 pub use engine_weights::open as open_checkpoint;
 
 pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
+pub use speech::SpeechError;
 pub use stream::TextStream;
 pub use template::{ChatMessage, ChatTemplate, Place, TemplateError, TemplateInput, TemplateTime};
 pub use text::{
