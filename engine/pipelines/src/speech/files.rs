@@ -23,7 +23,9 @@ pub(super) fn read_json<T: DeserializeOwned>(
     let found = fs::metadata(path).map_err(SpeechError::io("read a file of a voice", path))?;
     if found.len() > JSON_LIMIT_BYTES {
         let got = found.len();
-        return Err(bad(format!("expected at most {JSON_LIMIT_BYTES} bytes, got {got}")));
+        return Err(bad(format!(
+            "expected at most {JSON_LIMIT_BYTES} bytes, got {got}"
+        )));
     }
     let bytes = fs::read(path).map_err(SpeechError::io("read a file of a voice", path))?;
     serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))

@@ -38,12 +38,7 @@ impl Hibari {
 }
 
 impl Network for Hibari {
-    fn sound(
-        &self,
-        tokens: &[i64],
-        rate: f32,
-        cancel: &CancelToken,
-    ) -> Result<Sound, SpeechError> {
+    fn sound(&self, tokens: &[i64], rate: f32, cancel: &CancelToken) -> Result<Sound, SpeechError> {
         let inputs = vec![
             ("ids", OnnxTensor::i64(&[1, tokens.len()], tokens.to_vec())?),
             ("speed", OnnxTensor::f32(&[1], vec![rate])?),
@@ -63,7 +58,11 @@ impl Network for Hibari {
             pitch_hz: &pitch_hz,
         };
         if !spectrum.is_whole() {
-            let got = format!("{} values and {} frames", harmonic_log.len(), pitch_hz.len());
+            let got = format!(
+                "{} values and {} frames",
+                harmonic_log.len(),
+                pitch_hz.len()
+            );
             return Err(network::bad(VOICE, got, format!("{BINS} values a frame")));
         }
         // By what is said: the same sentence sounds the same wherever it stands.

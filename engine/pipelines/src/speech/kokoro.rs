@@ -30,7 +30,12 @@ pub(super) fn open(
     path: &Path,
     threads: usize,
 ) -> Result<Arc<OnnxSession>, SpeechError> {
-    Ok(Arc::new(network::load(runtime, path, threads, &[DURATIONS])?))
+    Ok(Arc::new(network::load(
+        runtime,
+        path,
+        threads,
+        &[DURATIONS],
+    )?))
 }
 
 /// A voice.
@@ -63,15 +68,13 @@ impl Kokoro {
 }
 
 impl Network for Kokoro {
-    fn sound(
-        &self,
-        tokens: &[i64],
-        rate: f32,
-        cancel: &CancelToken,
-    ) -> Result<Sound, SpeechError> {
+    fn sound(&self, tokens: &[i64], rate: f32, cancel: &CancelToken) -> Result<Sound, SpeechError> {
         let style = self.style(tokens.len().saturating_sub(2))?;
         let inputs = vec![
-            ("tokens", OnnxTensor::i64(&[1, tokens.len()], tokens.to_vec())?),
+            (
+                "tokens",
+                OnnxTensor::i64(&[1, tokens.len()], tokens.to_vec())?,
+            ),
             ("style", OnnxTensor::f32(&[1, STYLE_VALUES], style)?),
             ("speed", OnnxTensor::f32(&[1], vec![rate])?),
         ];

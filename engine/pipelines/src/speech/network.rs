@@ -34,12 +34,7 @@ pub(super) struct Sound {
 /// A network that turns sounds of a language into sound.
 pub(super) trait Network: Send + Sync {
     /// Speak `tokens`, silent ones at both ends included, `rate` times as fast as the voice would.
-    fn sound(
-        &self,
-        tokens: &[i64],
-        rate: f32,
-        cancel: &CancelToken,
-    ) -> Result<Sound, SpeechError>;
+    fn sound(&self, tokens: &[i64], rate: f32, cancel: &CancelToken) -> Result<Sound, SpeechError>;
 }
 
 /// Open a network, with `inner` values as outputs.
@@ -66,11 +61,7 @@ pub(super) fn floats(voice: &str, tensor: Option<OnnxTensor>) -> Result<Vec<f32>
 }
 
 /// An error of a voice whose network gives nonsense.
-pub(super) fn bad(
-    voice: &str,
-    got: impl Into<String>,
-    expected: impl Into<String>,
-) -> SpeechError {
+pub(super) fn bad(voice: &str, got: impl Into<String>, expected: impl Into<String>) -> SpeechError {
     SpeechError::BadSound {
         voice: voice.to_owned(),
         got: got.into(),

@@ -85,7 +85,9 @@ impl LetterNetwork {
     fn read(&self, letters: &[i64]) -> Result<String, SpeechError> {
         let input = OnnxTensor::i64(&[1, letters.len()], letters.to_vec())?;
         let cancel = CancelToken::new();
-        let outputs = self.session.run(vec![("chars", input)], &["ids"], &cancel)?;
+        let outputs = self
+            .session
+            .run(vec![("chars", input)], &["ids"], &cancel)?;
         let Some(OnnxData::I64(steps)) = outputs.into_iter().next().map(OnnxTensor::into_data)
         else {
             return Err(network::bad("letters", "no numbers", "numbers of sounds"));
@@ -93,7 +95,9 @@ impl LetterNetwork {
         let (mut text, mut before) = (String::new(), 0);
         for step in steps {
             if step != before && step > 0 {
-                let sound = usize::try_from(step - 1).ok().and_then(|at| self.sounds.get(at));
+                let sound = usize::try_from(step - 1)
+                    .ok()
+                    .and_then(|at| self.sounds.get(at));
                 text.push_str(sound.map_or("", String::as_str));
             }
             before = step;

@@ -67,7 +67,9 @@ impl Vocabulary {
 
     /// Tokens of a text; what voices have no symbol for is left out.
     fn tokens(&self, text: &str) -> Vec<i64> {
-        text.chars().filter_map(|symbol| self.token(symbol)).collect()
+        text.chars()
+            .filter_map(|symbol| self.token(symbol))
+            .collect()
     }
 
     /// A sentence as pieces of at most [`TOKENS_LIMIT`] tokens, cut after a comma or the like where
@@ -104,7 +106,11 @@ impl Vocabulary {
                 units.push(Unit {
                     word,
                     sounds,
-                    after: if is_last { std::mem::take(&mut after) } else { Vec::new() },
+                    after: if is_last {
+                        std::mem::take(&mut after)
+                    } else {
+                        Vec::new()
+                    },
                     ends_clause: is_last && spoken.after.contains(CLAUSE_MARKS),
                 });
             }
@@ -138,7 +144,9 @@ impl Vocabulary {
         let mut tokens = vec![SILENT_TOKEN];
         let mut words = Vec::with_capacity(units.len());
         for (at, unit) in units.iter().enumerate() {
-            if at > 0 && let Some(blank) = self.token(' ') {
+            if at > 0
+                && let Some(blank) = self.token(' ')
+            {
                 tokens.push(blank);
             }
             let begin = tokens.len();
@@ -187,7 +195,11 @@ mod tests {
         words[80].after = ",".into();
         words[3].after = ",".into();
         let pieces = vocabulary().pieces(&words);
-        assert!(pieces.iter().all(|piece| piece.tokens.len() <= TOKENS_LIMIT));
+        assert!(
+            pieces
+                .iter()
+                .all(|piece| piece.tokens.len() <= TOKENS_LIMIT)
+        );
         assert!(pieces[0].ends_clause);
         assert_eq!(pieces[0].words.last().map(|(word, _)| *word), Some(80));
         let spoken: Vec<usize> = pieces
@@ -201,7 +213,11 @@ mod tests {
     fn a_word_without_end_is_cut() {
         let long = "ab".repeat(5000);
         let pieces = vocabulary().pieces(&[word(&long, "."), word("a", &".".repeat(900))]);
-        assert!(pieces.iter().all(|piece| piece.tokens.len() <= TOKENS_LIMIT));
+        assert!(
+            pieces
+                .iter()
+                .all(|piece| piece.tokens.len() <= TOKENS_LIMIT)
+        );
         let sounds: usize = pieces
             .iter()
             .flat_map(|piece| &piece.words)

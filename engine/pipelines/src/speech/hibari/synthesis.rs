@@ -124,7 +124,10 @@ impl Synthesizer {
                 *weight += window * window;
             }
         }
-        let whole = sum.iter().zip(&weight).map(|(sum, weight)| sum / weight.max(1e-11));
+        let whole = sum
+            .iter()
+            .zip(&weight)
+            .map(|(sum, weight)| sum / weight.max(1e-11));
         whole.skip(WINDOW / 2).take(frames * HOP).collect()
     }
 }
@@ -263,11 +266,16 @@ mod tests {
         let mut next = || (2.0 * noise.roll() - 1.0, 2.0 * noise.roll() - 1.0);
         let sound = Synthesizer::new().sound(&spectrum, &mut next);
         assert_eq!(sound.len(), expected.len());
-        let loudest = expected.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        let loudest = expected
+            .iter()
+            .fold(0.0f32, |most, value| most.max(value.abs()));
         let apart = sound.iter().zip(&expected).map(|(a, b)| (a - b).abs());
         let apart = apart.fold(0.0f32, f32::max);
         println!("largest difference {apart:e} of {loudest}");
-        assert!(loudest > 0.1 && apart < 2e-5 * loudest, "{apart} of {loudest}");
+        assert!(
+            loudest > 0.1 && apart < 2e-5 * loudest,
+            "{apart} of {loudest}"
+        );
     }
 
     #[test]
@@ -298,6 +306,10 @@ mod tests {
             frames: 2,
             ..spectrum
         };
-        assert!(Synthesizer::new().sound(&broken, &mut || (0.0, 0.0)).is_empty());
+        assert!(
+            Synthesizer::new()
+                .sound(&broken, &mut || (0.0, 0.0))
+                .is_empty()
+        );
     }
 }
