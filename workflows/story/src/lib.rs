@@ -31,6 +31,7 @@ mod producer;
 mod script;
 mod speaker;
 mod speech;
+mod spoken;
 mod transition;
 mod tree;
 mod value;
@@ -58,6 +59,7 @@ pub use script::{
     Scene, Script, Shot, ShotSound, ShotSoundKind, Title, VideoUse,
 };
 pub use speech::{CUE_COLUMNS_MAX, CUE_ROWS_MAX};
+pub use spoken::{Fitted, SpokenLine, WordTime, fit_lines, speech_name};
 pub use transition::Transition;
 pub use value::ValueError;
 pub use write::{to_json, to_markdown};

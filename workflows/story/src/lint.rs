@@ -13,7 +13,7 @@ use crate::lines::ScriptLines;
 use crate::moves::MoveKind;
 use crate::plan::Assets;
 use crate::script::{Script, Shot};
-use crate::speech::{columns, cues, place_lines, shown};
+use crate::speech::{columns, cues, place_all, place_lines, shown};
 use crate::tree::Faults;
 
 /// Fastest speech that is still followed, in words a second (180 a minute).
@@ -339,7 +339,8 @@ impl Linter<'_> {
         }
         for said in place_lines(0, laid, self.format, self.assets) {
             let over = said.first_frame + said.frames - laid.end();
-            let voiced = self.assets.sound_secs.contains_key(&said.line.voice);
+            let voiced =
+                said.spoken.is_some() || self.assets.sound_secs.contains_key(&said.line.voice);
             let field = format!("line {}", said.number);
             if voiced && over > 0 {
                 let problem = format!("the voice goes on {:.2} s past the shot", self.secs(over));
@@ -354,10 +355,7 @@ impl Linter<'_> {
     }
 
     fn subtitles(&mut self, laid: &[Laid<'_>]) {
-        let mut said = Vec::new();
-        for (index, each) in laid.iter().enumerate() {
-            said.extend(place_lines(index, each, self.format, self.assets));
-        }
+        let said = place_all(laid, self.format, self.assets);
         let film_frames = laid.last().map_or(0, Laid::end);
         for cue in cues(&said, self.format, film_frames).unwrap_or_default() {
             let secs = self.secs(cue.frames);

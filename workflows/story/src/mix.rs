@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use engine_base::Rational;
 use flow_timeline::{
     DuckRule, FilmFormat, PlannedMix, SoundClip, SoundMix, SoundRole, SourceKind, SourceRef,
 };
@@ -14,6 +15,7 @@ use crate::speech::Said;
 
 /// Where a clip lies in the film, in samples.
 struct Placed<'s> {
+    kind: SourceKind,
     name: &'s str,
     role: SoundRole,
     start: i64,
@@ -102,11 +104,11 @@ fn add(planned: &mut PlannedMix, clip: &Placed<'_>) {
     let known = planned
         .sources
         .iter()
-        .position(|source| source.name == clip.name);
+        .position(|source| source.kind == clip.kind && source.name == clip.name);
     let source = known.unwrap_or(planned.sources.len());
     if known.is_none() {
         planned.sources.push(SourceRef {
-            kind: SourceKind::Sound,
+            kind: clip.kind,
             name: clip.name.to_owned(),
         });
     }
@@ -156,6 +158,7 @@ impl Placer<'_> {
         let start = self.format.sample_of_frame(from);
         let end = self.format.sample_of_frame(to.min(self.film_frames));
         Placed {
+            kind: SourceKind::Sound,
             name,
             role,
             start,
@@ -170,8 +173,13 @@ impl Placer<'_> {
 
     /// A sound that plays once from frame `from`: as long as it is, or to frame `otherwise`.
     fn once<'s>(&self, name: &'s str, role: SoundRole, from: i64, otherwise: i64) -> Placed<'s> {
-        let mut clip = self.placed(name, role, from, otherwise);
-        if let Some(secs) = self.assets.sound_secs.get(name) {
+        let secs = self.assets.sound_secs.get(name).copied();
+        self.lasting(self.placed(name, role, from, otherwise), secs)
+    }
+
+    /// A clip as long as its sound is, where that is known, up to the film's end.
+    fn lasting<'s>(&self, mut clip: Placed<'s>, secs: Option<Rational>) -> Placed<'s> {
+        if let Some(secs) = secs {
             let rate = i128::from(self.format.sample_rate_hz);
             let whole = i128::from(secs.num()) * rate;
             let samples = (whole + i128::from(secs.den()) - 1).div_euclid(i128::from(secs.den()));
@@ -212,9 +220,17 @@ impl Placer<'_> {
                 clips.push(clip);
             }
         }
-        for line in said.iter().filter(|line| !line.line.voice.is_empty()) {
+        for line in said {
             let end = laid[line.shot].end();
-            let mut clip = self.once(&line.line.voice, SoundRole::Voice, line.first_frame, end);
+            let mut clip = match line.spoken {
+                Some((name, spoken)) => {
+                    let clip = self.placed(name, SoundRole::Voice, line.first_frame, end);
+                    let kind = SourceKind::Speech;
+                    self.lasting(Placed { kind, ..clip }, Some(spoken.secs))
+                }
+                None if line.line.voice.is_empty() => continue,
+                None => self.once(&line.line.voice, SoundRole::Voice, line.first_frame, end),
+            };
             clip.gain_db = line.line.gain_db;
             clips.push(clip);
         }

@@ -15,7 +15,8 @@ use crate::length::Length;
 use crate::lines::ScriptLines;
 use crate::mix;
 use crate::script::{Script, Shot};
-use crate::speech::{cues, place_lines};
+use crate::speech::{cues, place_all};
+use crate::spoken::SpokenLine;
 use crate::tree::{At, Faults};
 
 /// Lines of credits shown at once.
@@ -31,6 +32,8 @@ pub struct Assets {
     pub sound_secs: BTreeMap<String, Rational>,
     /// Pictures for shots that name none, by shot id: chosen takes.
     pub pictures_of_shots: BTreeMap<String, String>,
+    /// Lines that a voice of the machine speaks, by [`speech_name`](crate::speech_name).
+    pub spoken: BTreeMap<String, SpokenLine>,
 }
 
 /// Resolve a script to a film of `format`. Pure: the same script and assets give the same plan.
@@ -68,10 +71,7 @@ pub fn plan_film(
     let film_frames = laid.last().map_or(0, Laid::end);
     let planner = Planner { format, assets };
     let segments = planner.segments(&laid, &mut faults);
-    let mut said = Vec::new();
-    for (index, each) in laid.iter().enumerate() {
-        said.extend(place_lines(index, each, format, assets));
-    }
+    let said = place_all(&laid, format, assets);
     let cues = cues(&said, format, film_frames).unwrap_or_else(|lost| {
         for index in lost {
             let line = &said[index];

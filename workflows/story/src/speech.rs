@@ -7,6 +7,7 @@ use crate::layout::Laid;
 use crate::length::Length;
 use crate::plan::Assets;
 use crate::script::Line;
+use crate::spoken::{Clock, SpokenLine, letters, speech_name};
 
 /// Longest row of a subtitle, in columns; wide characters take two.
 pub const CUE_COLUMNS_MAX: usize = 42;
@@ -14,6 +15,8 @@ pub const CUE_COLUMNS_MAX: usize = 42;
 pub const CUE_ROWS_MAX: usize = 2;
 /// Reading speed at which unvoiced lines are shown, in columns a second.
 const COLUMNS_PER_SEC: i64 = 15;
+/// Rest between lines.
+const GAP_MILLIS: i64 = 160;
 
 /// A line in its place in the film.
 pub(crate) struct Said<'s> {
@@ -26,6 +29,8 @@ pub(crate) struct Said<'s> {
     pub(crate) first_frame: i64,
     /// How long it is said or shown.
     pub(crate) frames: i64,
+    /// Name and times of its sound, when a voice of the machine speaks it.
+    pub(crate) spoken: Option<(&'s str, &'s SpokenLine)>,
 }
 
 /// Columns that a text takes: two for wide (Chinese, Japanese, Korean, emoji) characters.
@@ -54,6 +59,29 @@ pub(crate) fn reading_millis(text: &str) -> i64 {
     (columns * 1000 / COLUMNS_PER_SEC + 700).max(1200)
 }
 
+/// Lines of all shots in their places. A spoken line that runs on into the next shot is heard out
+/// before that shot's own begin.
+pub(crate) fn place_all<'s>(
+    laid: &[Laid<'s>],
+    format: &FilmFormat,
+    assets: &'s Assets,
+) -> Vec<Said<'s>> {
+    let mut said = Vec::new();
+    let mut free = 0;
+    for (index, each) in laid.iter().enumerate() {
+        for mut line in place_lines(index, each, format, assets) {
+            if line.spoken.is_some() {
+                if line.line.start.is_none() {
+                    line.first_frame = line.first_frame.max(free);
+                }
+                free = line.first_frame + line.frames + frames_of_millis(format, GAP_MILLIS);
+            }
+            said.push(line);
+        }
+    }
+    said
+}
+
 /// Lines of one shot in their places. Lines without a start follow each other from shortly after
 /// the shot is fully seen; those without a voice are shortened together when the shot is too
 /// short for them.
@@ -61,7 +89,7 @@ pub(crate) fn place_lines<'s>(
     shot: usize,
     laid: &Laid<'s>,
     format: &FilmFormat,
-    assets: &Assets,
+    assets: &'s Assets,
 ) -> Vec<Said<'s>> {
     let Some(source) = laid.shot else {
         return Vec::new();
@@ -71,22 +99,33 @@ pub(crate) fn place_lines<'s>(
     if from >= to {
         (from, to) = (laid.start, laid.end());
     }
-    let voiced = |line: &Line| assets.sound_secs.get(&line.voice).copied();
-    let wanted = |line: &Line| match voiced(line) {
+    let spoken: Vec<Option<(&'s str, &'s SpokenLine)>> = (1..=source.lines.len())
+        .map(|number| {
+            let (name, spoken) = assets
+                .spoken
+                .get_key_value(&speech_name(&source.id, number))?;
+            Some((name.as_str(), spoken))
+        })
+        .collect();
+    let voiced = |index: usize, line: &Line| match spoken.get(index).copied().flatten() {
+        Some((_, spoken)) => Some(spoken.secs),
+        None => assets.sound_secs.get(&line.voice).copied(),
+    };
+    let wanted = |index: usize, line: &Line| match voiced(index, line) {
         Some(secs) => Length::Secs(secs).frames(format.fps).max(1),
         None => frames_of_millis(format, reading_millis(&line.text)),
     };
-    let gap = frames_of_millis(format, 160);
-    let flowing = source.lines.iter().filter(|line| line.start.is_none());
+    let gap = frames_of_millis(format, GAP_MILLIS);
+    let lines = || source.lines.iter().enumerate();
     let (mut fixed, mut flexible, mut count) = (0, 0, 0);
-    for line in flowing {
+    for (index, line) in lines().filter(|(_, line)| line.start.is_none()) {
         count += 1;
-        let sum = if voiced(line).is_some() {
+        let sum = if voiced(index, line).is_some() {
             &mut fixed
         } else {
             &mut flexible
         };
-        *sum += wanted(line);
+        *sum += wanted(index, line);
     }
     let lead = frames_of_millis(format, 250);
     let mut room = (to - from - fixed - gap * count).max(0);
@@ -96,16 +135,16 @@ pub(crate) fn place_lines<'s>(
         room -= lead;
     }
     let mut placed: Vec<Said<'s>> = Vec::new();
-    for (index, line) in source.lines.iter().enumerate() {
-        let mut frames = wanted(line);
-        if voiced(line).is_none() && line.start.is_none() && flexible > room {
+    for (index, line) in lines() {
+        let mut frames = wanted(index, line);
+        if voiced(index, line).is_none() && line.start.is_none() && flexible > room {
             frames = (i128::from(frames) * i128::from(room) / i128::from(flexible)) as i64;
         }
         let first_frame = match line.start {
             Some(start) => laid.start + start.frames(format.fps),
             None => cursor,
         };
-        if voiced(line).is_none() {
+        if voiced(index, line).is_none() {
             // What is only read goes with its shot.
             frames = frames.min(laid.end() - first_frame);
         }
@@ -117,6 +156,7 @@ pub(crate) fn place_lines<'s>(
             line,
             first_frame,
             frames,
+            spoken: spoken.get(index).copied().flatten(),
         });
     }
     placed
@@ -141,7 +181,10 @@ pub(crate) fn cues(
         let line = &said[index];
         let texts = split(&shown(&line.line.text));
         let whole: usize = texts.iter().map(|text| columns(text).max(1)).sum();
-        let mut before = 0;
+        let clock = line
+            .spoken
+            .and_then(|(_, spoken)| Clock::new(&line.line.text, spoken));
+        let (mut before, mut heard) = (0, 0);
         for text in texts {
             let share = |columns: usize| {
                 let part = i128::from(line.frames) * columns as i128 / whole.max(1) as i128;
@@ -149,7 +192,13 @@ pub(crate) fn cues(
             };
             let mut first_frame = share(before);
             before += columns(&text).max(1);
-            let end = share(before);
+            let mut end = share(before);
+            if let Some(clock) = &clock {
+                let at = |millis: i64| line.first_frame + frames_of_millis(format, millis) - 1;
+                first_frame = at(clock.start_millis(heard));
+                heard += letters(&text);
+                end = at(clock.end_millis(heard)) + 1;
+            }
             if let Some(last) = cues.last_mut()
                 && last.first_frame + last.frames > first_frame
             {

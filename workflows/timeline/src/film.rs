@@ -18,6 +18,8 @@ pub enum SourceKind {
     Video,
     /// Sound; may be the sound of a file with moving pictures.
     Sound,
+    /// A line that a voice of the machine speaks; the name is not a file's.
+    Speech,
 }
 
 /// A file by the name that the script gives it. Whoever runs the plan finds the file and enters
