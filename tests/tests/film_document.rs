@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use engine_base::ContentHash;
-use flow_nodes::{FilmFile, FilmFiles, FilmOptions, Fonts, film_document};
+use flow_nodes::{FilmFile, FilmFiles, FilmOptions, Fonts, SpeechLines, film_document};
 use flow_story::Assets;
 use flow_timeline::FilmFormat;
 
@@ -37,7 +37,14 @@ fn compiled() -> String {
             )
         })
         .collect();
-    let film = film_document(&plan, &files, &FilmOptions::default(), &Fonts::bundled()).unwrap();
+    let film = film_document(
+        &plan,
+        &files,
+        &SpeechLines::new(),
+        &FilmOptions::default(),
+        &Fonts::bundled(),
+    )
+    .unwrap();
     let registry = flow_nodes::registry(&std::sync::Arc::new(Fonts::bundled())).unwrap();
     let problems = flow_graph::validate(&film.document, &registry);
     assert!(problems.is_empty(), "{problems:#?}");

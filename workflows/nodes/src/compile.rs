@@ -4,14 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine_base::{ContentHash, Datum};
 use flow_graph::{DocNode, Document, Link, Mode, NodeId};
-use flow_timeline::{Card, CardRole, FilmPlan, PlannedMix, PlannedSegment, SourceRef};
+use flow_timeline::{Card, CardRole, FilmPlan, PlannedMix, PlannedSegment, SourceKind, SourceRef};
 use serde::Serialize;
 
 use crate::basic::ListJoin;
 use crate::film::Fonts;
+use crate::speech::SpeechLine;
 
 /// Contents of the files that a plan names.
 pub type FilmFiles = BTreeMap<SourceRef, FilmFile>;
+
+/// Lines that a voice speaks, by the names a plan has for them.
+pub type SpeechLines = BTreeMap<String, SpeechLine>;
 
 /// One file that a plan names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,12 +91,14 @@ pub enum CompileError {
 pub fn film_document(
     plan: &FilmPlan,
     files: &FilmFiles,
+    spoken: &SpeechLines,
     options: &FilmOptions<'_>,
     fonts: &Fonts,
 ) -> Result<FilmDocument, CompileError> {
     let mut film = Compiler {
         document: Document::new(),
         files,
+        spoken,
         options,
         fonts,
     };
@@ -158,9 +164,49 @@ pub fn film_document(
     })
 }
 
+/// The lines of a film alone, as nodes, with the node of each: what has to be spoken before the
+/// film can be planned. The same nodes stand in the film's document.
+pub fn speech_document(spoken: &SpeechLines) -> (Document, BTreeMap<String, NodeId>) {
+    let mut document = Document::new();
+    let nodes = spoken.iter().map(|(name, line)| {
+        let id = speech_node(&mut document, line);
+        (name.clone(), id)
+    });
+    let nodes = nodes.collect();
+    (document, nodes)
+}
+
+/// One node for each thing said, whoever says it again.
+fn speech_node(document: &mut Document, line: &SpeechLine) -> NodeId {
+    let widgets = BTreeMap::from([
+        ("text".to_owned(), Datum::from(line.text.as_str())),
+        ("voice".to_owned(), Datum::from(line.voice.as_str())),
+        ("language".to_owned(), Datum::from(line.language.as_str())),
+        ("rate".to_owned(), Datum::Float(line.rate)),
+        ("weights".to_owned(), Datum::from(line.weights.to_hex())),
+    ]);
+    let said = Datum::Map(widgets.clone()).content_hash();
+    let id = match said {
+        Ok(hash) => format!("line:{}", hash.short()),
+        // A rate that is no number: the node itself refuses it.
+        Err(_) => format!("line:{}", line.text),
+    };
+    let node = DocNode {
+        type_name: "speech.line".to_owned(),
+        version: 1,
+        widgets,
+        links: BTreeMap::new(),
+        mode: Mode::Run,
+        title: None,
+    };
+    document.nodes.insert(id.clone(), node);
+    id
+}
+
 struct Compiler<'a> {
     document: Document,
     files: &'a FilmFiles,
+    spoken: &'a SpeechLines,
     options: &'a FilmOptions<'a>,
     fonts: &'a Fonts,
 }
@@ -243,6 +289,11 @@ impl Compiler<'_> {
 
     /// One node for each content, whatever the names of its files.
     fn asset(&mut self, source: &SourceRef, by: &str) -> Result<Link, CompileError> {
+        if source.kind == SourceKind::Speech
+            && let Some(line) = self.spoken.get(&source.name)
+        {
+            return Ok(Link::new(speech_node(&mut self.document, line), "sound"));
+        }
         let file = self.files.get(source).ok_or_else(|| CompileError::NoFile {
             name: source.name.clone(),
             by: by.to_owned(),

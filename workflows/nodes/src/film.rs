@@ -36,7 +36,7 @@ pub(crate) fn node_types(fonts: &Arc<Fonts>) -> Vec<Arc<dyn Node>> {
     clippy::needless_pass_by_value,
     reason = "the shape of a map_err function"
 )]
-fn failed(error: MediaError) -> NodeError {
+pub(crate) fn failed(error: MediaError) -> NodeError {
     NodeError::new(error.code(), error.to_string())
 }
 

@@ -11,14 +11,21 @@ mod compile;
 mod film;
 mod language;
 mod spec;
+mod speech;
 
 use std::sync::Arc;
 
 use flow_graph::{Node, Registry};
 
-pub use compile::{CompileError, FilmDocument, FilmFile, FilmFiles, FilmOptions, film_document};
+pub use compile::{
+    CompileError, FilmDocument, FilmFile, FilmFiles, FilmOptions, SpeechLines, film_document,
+    speech_document,
+};
 pub use film::Fonts;
 pub use language::{LlmSource, language_node_types};
+pub use speech::{
+    HeardWord, LineSound, SpeechLine, SpeechSound, SpeechSource, line_sound, speech_node_types,
+};
 
 /// Every node type of this crate. Text is drawn with `fonts`.
 pub fn node_types(fonts: &Arc<Fonts>) -> Vec<Arc<dyn Node>> {
