@@ -37,15 +37,15 @@ pub(super) trait Network: Send + Sync {
     fn sound(&self, tokens: &[i64], rate: f32, cancel: &CancelToken) -> Result<Sound, SpeechError>;
 }
 
-/// Open a network, with `inner` values as outputs.
+/// Open a network for `runs` runs at once, with `inner` values as outputs.
 pub(super) fn load(
     runtime: &OnnxRuntime,
     path: &Path,
-    threads: usize,
+    runs: usize,
     inner: &[&str],
 ) -> Result<OnnxSession, SpeechError> {
     let options = OnnxOptions {
-        threads,
+        runs,
         inner_outputs: inner.iter().map(|name| (*name).to_owned()).collect(),
     };
     Ok(OnnxSession::load(runtime, path, &options)?)

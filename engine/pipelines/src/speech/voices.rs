@@ -80,7 +80,7 @@ impl Voices {
         let mut voices = Self {
             runtime,
             files: files.clone(),
-            threads,
+            threads: threads.max(1),
             vocabulary: Arc::new(vocabulary),
             infos: Vec::new(),
             voices: Vec::new(),
@@ -132,6 +132,11 @@ impl Voices {
 
     pub(super) fn infos(&self) -> &[VoiceInfo] {
         &self.infos
+    }
+
+    /// How many sentences may be spoken at once.
+    pub(super) const fn threads(&self) -> usize {
+        self.threads
     }
 
     pub(super) fn vocabulary(&self) -> &Vocabulary {
