@@ -24,7 +24,9 @@ use std::time::Instant;
 use engine_base::{CancelToken, ProgressEvent, ProgressSink, SecondsLeft};
 use serde::{Deserialize, Serialize};
 
-pub use english::{Accent, English, Pause, Sentence, UnknownWords, Word};
+pub use english::{
+    Accent, English, Pause, Sentence, UnknownWords, Word, foreign_letters, printed_text, spoken_text,
+};
 pub use error::SpeechError;
 
 use self::network::{Network, RATE_HZ};
@@ -40,6 +42,9 @@ const NO_REST: f64 = 0.0;
 
 /// Longest rest after a sentence.
 const REST_LIMIT_SECS: f64 = 10.0;
+
+/// A text with a larger part of letters that are not Latin is in no language spoken here.
+const FOREIGN_LIMIT: f64 = 0.5;
 
 /// Slowest and fastest rate.
 const RATES: Range<f64> = 0.5..2.0;
@@ -183,6 +188,15 @@ impl SpeechPipeline {
     pub fn sentences(&self, request: &SpeechRequest) -> Result<Vec<Sentence>, SpeechError> {
         request.check()?;
         let voice = self.voices.pick(request)?;
+        if foreign_letters(&request.text) > FOREIGN_LIMIT {
+            return Err(SpeechError::Unspeakable {
+                text: request.text.chars().take(unknown::SHOWN).collect(),
+                reason: format!(
+                    "most of its letters are not Latin; voices here speak {}",
+                    self.voices.languages()
+                ),
+            });
+        }
         let sentences = self.voices.english(voice)?.sentences(&request.text)?;
         let spoken = |sentence: &Sentence| !sentence.words.is_empty();
         if sentences.iter().any(spoken) {

@@ -1,5 +1,6 @@
 //! Which voices there are, and what each is opened from.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -182,17 +183,17 @@ impl Voices {
         }
     }
 
+    /// Languages there are, with commas.
+    pub(super) fn languages(&self) -> String {
+        let languages = self.infos.iter().map(|info| info.language.as_str());
+        let known: BTreeSet<&str> = languages.collect();
+        known.into_iter().collect::<Vec<_>>().join(", ")
+    }
+
     fn no_language(&self, request: &SpeechRequest) -> SpeechError {
-        let mut known: Vec<_> = self
-            .infos
-            .iter()
-            .map(|info| info.language.as_str())
-            .collect();
-        known.sort_unstable();
-        known.dedup();
         SpeechError::NoLanguage {
             language: request.language.clone(),
-            known: known.join(", "),
+            known: self.languages(),
         }
     }
 
