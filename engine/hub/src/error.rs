@@ -28,6 +28,14 @@ pub enum HubError {
         /// Ids there are, with commas.
         known: String,
     },
+    /// A model has files for other kinds of machines only.
+    #[error("the model {id:?} is not there for this kind of machine ({machine})")]
+    NotForThisMachine {
+        /// The model.
+        id: String,
+        /// This machine.
+        machine: &'static str,
+    },
     /// The source does not have it.
     #[error("{what} is not there: {reason}")]
     NotThere {
@@ -148,7 +156,10 @@ impl HubError {
     /// The kind of failure, for shells and scripts.
     pub fn code(&self) -> Code {
         match self {
-            Self::NoFolder | Self::UnknownModel { .. } | Self::NotThere { .. } => Code::NotFound,
+            Self::NoFolder
+            | Self::UnknownModel { .. }
+            | Self::NotForThisMachine { .. }
+            | Self::NotThere { .. } => Code::NotFound,
             Self::Manifest { .. } => Code::BadInput,
             Self::NotAllowed { .. } => Code::NotPermitted,
             Self::NoClient { .. } => Code::NotFound,

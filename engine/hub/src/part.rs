@@ -172,6 +172,22 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
+    /// Forget everything behind the first `bytes` bytes.
+    pub(crate) fn keep(&mut self, bytes: u64, cancel: &CancelToken) -> Result<(), HubError> {
+        if bytes == self.bytes {
+            return Ok(());
+        }
+        self.hasher = Sha256::new();
+        self.bytes = 0;
+        self.handle
+            .set_len(bytes)
+            .and_then(|()| self.handle.seek(SeekFrom::Start(0)))
+            .map_err(HubError::io("cut the part", &self.path))?;
+        let (handle, hasher) = (&mut self.handle, &mut self.hasher);
+        self.bytes = hash_from(handle, &self.path, hasher, cancel, |_| {})?;
+        Ok(())
+    }
+
     /// Add bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), HubError> {
         let after = self.bytes + bytes.len() as u64;

@@ -1,7 +1,7 @@
-//! Whole generation recipes over the engine's models. Text is the one there is.
+//! Whole generation recipes over the engine's models: text and speech.
 //!
 //! Entry points: [`TextPipeline`] (tokenizer, chat template and a language model together),
-//! [`Tokenizer`], [`ChatTemplate`], [`Constraint`], [`TextStream`].
+//! [`Tokenizer`], [`ChatTemplate`], [`Constraint`], [`TextStream`]; [`SpeechPipeline`].
 //!
 //! Must not know: workflows, projects, servers; how a model computes its logits.
 //!
@@ -20,7 +20,12 @@ mod tokenizer;
 pub use engine_weights::open as open_checkpoint;
 
 pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
-pub use speech::SpeechError;
+pub use engine_onnx::runtime_path;
+pub use speech::{
+    Accent, English, Pause, Sentence, Speech, SpeechError, SpeechFiles, SpeechPipeline,
+    SpeechRequest, SpokenSentence, SpokenWord, UnknownWords, VoiceInfo, Word, foreign_letters,
+    printed_text, spoken_text,
+};
 pub use stream::TextStream;
 pub use template::{ChatMessage, ChatTemplate, Place, TemplateError, TemplateInput, TemplateTime};
 pub use text::{

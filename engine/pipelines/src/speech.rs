@@ -1,9 +1,366 @@
 //! Speech: a text in, sound and the times of its words out.
+//!
+//! A text becomes sentences of sounds ([`English`]), a sentence pieces that a network takes, a
+//! piece sound with the length of every token, which the networks predict themselves: the times of
+//! words are the voice's own. Pieces are cut free of silence, faded and brought to one level, and
+//! joined with rests.
 
 mod english;
 mod error;
+mod files;
+mod hibari;
+mod kokoro;
+mod levels;
+mod network;
+mod noise;
+mod unknown;
+mod vocabulary;
+mod voices;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use engine_base::{CancelToken, ProgressEvent, ProgressSink, SecondsLeft};
+use serde::{Deserialize, Serialize};
 
 pub use english::{
-    Accent, English, Pause, Sentence, UnknownWords, Word, foreign_letters, printed_text, spoken_text,
+    Accent, English, Pause, Sentence, UnknownWords, Word, foreign_letters, printed_text,
+    spoken_text,
 };
 pub use error::SpeechError;
+
+use self::network::{Network, RATE_HZ};
+use self::vocabulary::Piece;
+use self::voices::Voices;
+
+/// Rest at a comma where a sentence had to be cut, as part of the rest after a sentence.
+const CLAUSE_REST: f64 = 0.45;
+/// Rest between paragraphs, as part of it.
+const PARAGRAPH_REST: f64 = 2.0;
+/// Where a sentence had to be cut without a comma.
+const NO_REST: f64 = 0.0;
+
+/// Longest rest after a sentence.
+const REST_LIMIT_SECS: f64 = 10.0;
+
+/// Slowest and fastest rate.
+const RATES: Range<f64> = 0.5..2.0;
+
+/// The files of the voices.
+#[derive(Debug, Clone)]
+pub struct SpeechFiles {
+    /// The ONNX Runtime library.
+    pub runtime: PathBuf,
+    /// Folder of hibari-tts's files; its letter networks serve all voices.
+    pub hibari: PathBuf,
+    /// Folder of Kokoro's files, where it is installed.
+    pub kokoro: Option<PathBuf>,
+}
+
+/// A voice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoiceInfo {
+    /// Its name in requests: "hibari:af_heart".
+    pub id: String,
+    /// Its language: "en-US".
+    pub language: String,
+    /// Its name for people.
+    pub title: String,
+    /// Licence of its weights, as SPDX expression.
+    pub licence: String,
+}
+
+/// A text to speak.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpeechRequest {
+    /// The text.
+    pub text: String,
+    /// The voice's id; without it, the first that speaks the language.
+    pub voice: Option<String>,
+    /// The text's language: "en", "en-GB".
+    pub language: String,
+    /// 1 is the voice's own pace, 0.5 half and 2 twice as fast.
+    pub rate: f64,
+    /// Rest after a sentence at rate 1.
+    pub sentence_pause_secs: f64,
+}
+
+impl SpeechRequest {
+    /// English at the pace of the first voice.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            voice: None,
+            language: "en".into(),
+            rate: 1.0,
+            sentence_pause_secs: 0.4,
+        }
+    }
+
+    fn check(&self) -> Result<(), SpeechError> {
+        let refused = |what, got: f64, expected: &str| SpeechError::Request {
+            what,
+            got: got.to_string(),
+            expected: expected.to_owned(),
+        };
+        if !(RATES.start..=RATES.end).contains(&self.rate) {
+            return Err(refused("a rate of", self.rate, "0.5 to 2"));
+        }
+        if !(0.0..=REST_LIMIT_SECS).contains(&self.sentence_pause_secs) {
+            let got = self.sentence_pause_secs;
+            return Err(refused("a sentence pause of", got, "0 to 10 seconds"));
+        }
+        Ok(())
+    }
+}
+
+/// A word as it was spoken.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpokenWord {
+    /// Its bytes in the request's text. Words of one expression ("1984") share them.
+    pub source: Range<usize>,
+    /// What was said.
+    pub spoken: String,
+    /// Where it begins in the sound.
+    pub start_secs: f64,
+    /// Where it ends.
+    pub end_secs: f64,
+}
+
+/// A spoken sentence, its times from its own beginning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SpokenSentence {
+    /// Its bytes in the request's text.
+    pub source: Range<usize>,
+    /// One channel.
+    pub samples: Vec<f32>,
+    /// Its words in order.
+    pub words: Vec<SpokenWord>,
+    /// Rest after it, which `samples` does not hold; 0 after the last.
+    pub rest_secs: f64,
+}
+
+/// A spoken text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Speech {
+    /// One channel.
+    pub samples: Vec<f32>,
+    /// Its sampling rate.
+    pub rate_hz: u32,
+    /// Its words in order.
+    pub words: Vec<SpokenWord>,
+}
+
+/// Voices, ready to speak. Networks are opened when first used.
+pub struct SpeechPipeline {
+    voices: Voices,
+}
+
+impl SpeechPipeline {
+    /// Look for the voices' files; `threads` is for one network's run.
+    ///
+    /// # Errors
+    /// [`SpeechError::Onnx`] for the library, [`SpeechError::Io`] and [`SpeechError::BadFile`] for
+    /// a voice's file that is missing or of another size.
+    pub fn open(files: &SpeechFiles, threads: usize) -> Result<Self, SpeechError> {
+        Ok(Self {
+            voices: Voices::open(files, threads)?,
+        })
+    }
+
+    /// Sampling rate of all voices.
+    pub const fn rate_hz(&self) -> u32 {
+        RATE_HZ
+    }
+
+    /// The voices there are; the first is the default.
+    pub fn voices(&self) -> &[VoiceInfo] {
+        self.voices.infos()
+    }
+
+    /// What will be said: the sentences of a request, with the sounds of their words.
+    ///
+    /// # Errors
+    /// As [`SpeechPipeline::speak`].
+    pub fn sentences(&self, request: &SpeechRequest) -> Result<Vec<Sentence>, SpeechError> {
+        request.check()?;
+        let voice = self.voices.pick(request)?;
+        let sentences = self.voices.english(voice)?.sentences(&request.text)?;
+        let spoken = |sentence: &Sentence| !sentence.words.is_empty();
+        if sentences.iter().any(spoken) {
+            return Ok(sentences.into_iter().filter(spoken).collect());
+        }
+        Err(SpeechError::NothingToSpeak {
+            bytes: request.text.len(),
+        })
+    }
+
+    /// Speak a text. The same request gives the same samples on the same kind of processor.
+    ///
+    /// # Errors
+    /// [`SpeechError::Request`], [`SpeechError::NoVoice`], [`SpeechError::NoLanguage`],
+    /// [`SpeechError::NothingToSpeak`], [`SpeechError::Unspeakable`], [`SpeechError::Onnx`],
+    /// [`SpeechError::BadSound`], [`SpeechError::Cancelled`].
+    pub fn speak(
+        &self,
+        request: &SpeechRequest,
+        cancel: &CancelToken,
+        progress: &dyn ProgressSink,
+    ) -> Result<Speech, SpeechError> {
+        let mut speech = Speech {
+            samples: Vec::new(),
+            rate_hz: RATE_HZ,
+            words: Vec::new(),
+        };
+        self.speak_each(request, cancel, progress, &mut |sentence| {
+            let begin = speech.samples.len() as f64 / f64::from(RATE_HZ);
+            speech
+                .words
+                .extend(sentence.words.into_iter().map(|word| SpokenWord {
+                    start_secs: begin + word.start_secs,
+                    end_secs: begin + word.end_secs,
+                    ..word
+                }));
+            speech.samples.extend(sentence.samples);
+            let rest = levels::samples_of(sentence.rest_secs);
+            speech.samples.resize(speech.samples.len() + rest, 0.0);
+            Ok(())
+        })?;
+        Ok(speech)
+    }
+
+    /// Speak a text sentence by sentence: what is held at once does not grow with the text's sound.
+    ///
+    /// # Errors
+    /// As [`SpeechPipeline::speak`], and those of `take`.
+    pub fn speak_each(
+        &self,
+        request: &SpeechRequest,
+        cancel: &CancelToken,
+        progress: &dyn ProgressSink,
+        take: &mut dyn FnMut(SpokenSentence) -> Result<(), SpeechError>,
+    ) -> Result<(), SpeechError> {
+        cancel.check()?;
+        let sentences = self.sentences(request)?;
+        let voice = self.voices.pick(request)?;
+        let network = self.voices.network(voice)?;
+        let (began, of) = (Instant::now(), sentences.len());
+        let mut left = SecondsLeft::new(of as f64);
+        for (at, sentence) in sentences.iter().enumerate() {
+            progress.report(ProgressEvent {
+                what: format!("speaking as {}", self.voices.id(voice)),
+                step: at as u64,
+                of: of as u64,
+                secs_left: left.update(began.elapsed(), at as f64),
+            });
+            let mut spoken = self.sentence(sentence, network.as_ref(), request, cancel)?;
+            if at + 1 < of {
+                spoken.rest_secs = rest_secs(sentence.pause, request);
+            }
+            take(spoken)?;
+        }
+        progress.report(ProgressEvent {
+            what: format!("speaking as {}", self.voices.id(voice)),
+            step: of as u64,
+            of: of as u64,
+            secs_left: None,
+        });
+        Ok(())
+    }
+
+    fn sentence(
+        &self,
+        sentence: &Sentence,
+        network: &dyn Network,
+        request: &SpeechRequest,
+        cancel: &CancelToken,
+    ) -> Result<SpokenSentence, SpeechError> {
+        let mut times: Vec<Option<(usize, usize)>> = vec![None; sentence.words.len()];
+        let mut samples: Vec<f32> = Vec::new();
+        let mut rest = 0.0;
+        for piece in self.voices.vocabulary().pieces(&sentence.words) {
+            cancel.check()?;
+            if !samples.is_empty() {
+                let length = samples.len() + levels::samples_of(rest);
+                samples.resize(length, 0.0);
+            }
+            add(&mut samples, &mut times, &piece, network, request, cancel)?;
+            let pause = if piece.ends_clause {
+                Pause::Clause
+            } else {
+                Pause::None
+            };
+            rest = rest_secs(pause, request);
+        }
+        levels::even(&mut samples);
+        let secs = |sample: usize| sample as f64 / f64::from(RATE_HZ);
+        let words = sentence
+            .words
+            .iter()
+            .zip(times)
+            .filter_map(|(word, times)| {
+                let (begin, end) = times?;
+                Some(SpokenWord {
+                    source: word.source.clone(),
+                    spoken: word.spoken.clone(),
+                    start_secs: secs(begin),
+                    end_secs: secs(end),
+                })
+            });
+        Ok(SpokenSentence {
+            source: sentence.source.clone(),
+            words: words.collect(),
+            samples,
+            rest_secs: 0.0,
+        })
+    }
+}
+
+/// Speak one piece behind `samples`, and note where its words are.
+fn add(
+    samples: &mut Vec<f32>,
+    times: &mut [Option<(usize, usize)>],
+    piece: &Piece,
+    network: &dyn Network,
+    request: &SpeechRequest,
+    cancel: &CancelToken,
+) -> Result<(), SpeechError> {
+    let sound = network.sound(&piece.tokens, request.rate as f32, cancel)?;
+    let at = |token: usize| {
+        sound
+            .begins
+            .get(token)
+            .copied()
+            .unwrap_or(sound.samples.len())
+    };
+    let first = piece
+        .words
+        .first()
+        .map_or(0, |(_, tokens)| at(tokens.start));
+    let last = piece.words.last().map_or(0, |(_, tokens)| at(tokens.end));
+    let (begin, end) = levels::kept(&sound.samples, (first, last));
+    let offset = samples.len();
+    let mut kept = sound.samples.get(begin..end).unwrap_or_default().to_vec();
+    levels::fade(&mut kept);
+    samples.append(&mut kept);
+    let place = |token: usize| offset + at(token).clamp(begin, end) - begin;
+    for (word, tokens) in &piece.words {
+        let (begin, end) = (place(tokens.start), place(tokens.end));
+        if let Some(time) = times.get_mut(*word) {
+            // A word that was cut goes on in this piece.
+            *time = Some((time.map_or(begin, |(begin, _)| begin), end));
+        }
+    }
+    Ok(())
+}
+
+fn rest_secs(pause: Pause, request: &SpeechRequest) -> f64 {
+    let part = match pause {
+        Pause::None => NO_REST,
+        Pause::Clause => CLAUSE_REST,
+        Pause::Sentence => 1.0,
+        Pause::Paragraph => PARAGRAPH_REST,
+    };
+    part * request.sentence_pause_secs / request.rate
+}

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::ModelsCommand;
+use crate::commands::{ModelsCommand, SPEAK_EXAMPLES, SpeakArgs};
 
 /// Turn a premise into a finished film on your own machine.
 #[derive(Debug, Parser)]
@@ -62,6 +62,9 @@ pub(crate) enum Command {
     )]
     #[command(subcommand)]
     Models(ModelsCommand),
+    /// Speak a text into a sound file
+    #[command(after_help = SPEAK_EXAMPLES)]
+    Speak(Box<SpeakArgs>),
     /// List the node types a workflow can use
     Nodes {
         /// Show everything about one type

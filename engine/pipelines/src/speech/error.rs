@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use engine_base::{Cancelled, Code};
+use engine_onnx::OnnxError;
 
 /// Why a voice could not be opened or a text not be spoken.
 #[derive(Debug, thiserror::Error)]
@@ -79,9 +80,21 @@ pub enum SpeechError {
         /// What should have come.
         expected: String,
     },
+    /// The library or a network of a voice failed.
+    #[error(transparent)]
+    Onnx(OnnxError),
     /// Asked to stop.
     #[error(transparent)]
     Cancelled(#[from] Cancelled),
+}
+
+impl From<OnnxError> for SpeechError {
+    fn from(error: OnnxError) -> Self {
+        match error {
+            OnnxError::Cancelled(cancelled) => Self::Cancelled(cancelled),
+            error => Self::Onnx(error),
+        }
+    }
 }
 
 impl SpeechError {
@@ -100,6 +113,7 @@ impl SpeechError {
             Self::BadFile { .. } => Code::Corrupt,
             Self::Io { error, .. } => Code::of_io(error),
             Self::BadSound { .. } => Code::Internal,
+            Self::Onnx(error) => error.code(),
             Self::Cancelled(_) => Code::Cancelled,
         }
     }

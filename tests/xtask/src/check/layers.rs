@@ -181,6 +181,8 @@ const PLACES: &[(&str, &[&str])] = &[
     ("cosmic-text", &["flow-media"]),
     ("clap", &["flow-cli", "xtask"]),
     ("indicatif", &["flow-cli"]),
+    ("hound", &["flow-studio"]),
+    ("realfft", &["engine-pipelines"]),
     ("zip", &["engine-hub"]),
 ];
 
