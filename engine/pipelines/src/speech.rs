@@ -25,7 +25,8 @@ use engine_base::{CancelToken, ProgressEvent, ProgressSink, SecondsLeft};
 use serde::{Deserialize, Serialize};
 
 pub use english::{
-    Accent, English, Pause, Sentence, UnknownWords, Word, foreign_letters, printed_text, spoken_text,
+    Accent, English, Pause, Sentence, UnknownWords, Word, foreign_letters, printed_text,
+    spoken_text,
 };
 pub use error::SpeechError;
 

@@ -36,7 +36,6 @@ fn part(text: &str, at: &At<'_>) -> String {
             let number = Number {
                 whole: digits.to_owned(),
                 decimals: String::new(),
-                grouped: false,
             };
             said.push(number.say(at.accent));
         } else if next.is_alphabetic() {

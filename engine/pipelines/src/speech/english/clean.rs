@@ -6,6 +6,9 @@ use std::ops::Range;
 /// Longest tag that is taken for one.
 const TAG_BYTES_MAX: usize = 400;
 
+/// Longest comment that is taken for one.
+const COMMENT_BYTES_MAX: usize = 4096;
+
 /// The text that is scanned.
 pub(super) struct Clean {
     pub text: String,
@@ -15,6 +18,15 @@ pub(super) struct Clean {
 
 fn small(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// The largest character boundary that is not after `at`.
+pub(super) fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }
 
 /// Characters written as names, as in HTML.
@@ -92,6 +104,8 @@ impl Clean {
             'ﬂ' => "fl",
             'ﬀ' => "ff",
             '™' | '®' | '©' => "",
+            'Ⅰ'..='Ⅻ' | 'ⅰ'..='ⅻ' => roman(letter),
+            '①'..='⑨' => circled(letter),
             '!'..='~' => return self.push(letter.encode_utf8(&mut [0; 4]), start, end),
             _ if letter.is_control() => "",
             _ => {
@@ -126,6 +140,26 @@ fn digit(letter: char) -> Option<char> {
     char::from_digit(value, 10)
 }
 
+/// The letters of a numeral that is one character.
+fn roman(letter: char) -> &'static str {
+    const NUMERALS: [&str; 12] = [
+        "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII",
+    ];
+    let code = u32::from(letter);
+    let at = if code < 0x2170 {
+        code - 0x2160
+    } else {
+        code - 0x2170
+    };
+    NUMERALS.get(at as usize).copied().unwrap_or_default()
+}
+
+/// The digit in a circle.
+fn circled(letter: char) -> &'static str {
+    let at = (u32::from(letter) - 0x2460) as usize;
+    "123456789".get(at..=at).unwrap_or_default()
+}
+
 /// The ASCII form of a full-width character.
 fn full_width(letter: char) -> Option<char> {
     let code = u32::from(letter);
@@ -139,14 +173,11 @@ fn full_width(letter: char) -> Option<char> {
 /// name right after `<` and only attributes with values after the name.
 fn tag_bytes(rest: &str) -> Option<usize> {
     let inner = rest.strip_prefix('<')?;
+    let front = |bytes: usize| inner.get(..floor(inner, bytes)).unwrap_or_default();
     if inner.starts_with("!--") {
-        return rest.find("-->").map(|end| end + 3);
+        return front(COMMENT_BYTES_MAX).find("-->").map(|end| end + 4);
     }
-    let mut end = TAG_BYTES_MAX.min(inner.len());
-    while !inner.is_char_boundary(end) {
-        end -= 1;
-    }
-    let (inside, _) = inner.get(..end)?.split_once('>')?;
+    let (inside, _) = front(TAG_BYTES_MAX).split_once('>')?;
     let bytes = inside.len() + 2;
     let named = inside.trim_start_matches(['/', '?', '!']);
     let named = named.trim_end_matches(['/', '?']).trim_end();

@@ -200,7 +200,6 @@ pub(super) fn version(at: &At<'_>) -> Option<(usize, String)> {
             Number {
                 whole: digits.to_owned(),
                 decimals: String::new(),
-                grouped: false,
             }
             .say(at.accent),
         );

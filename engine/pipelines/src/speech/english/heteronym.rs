@@ -71,7 +71,10 @@ impl Place<'_> {
     }
 
     fn next(&self) -> &str {
-        let behind = self.words.get(self.at).is_some_and(|word| !word.after.is_empty());
+        let behind = self
+            .words
+            .get(self.at)
+            .is_some_and(|word| !word.after.is_empty());
         let word = self.words.get(self.at + 1).filter(|_| !behind);
         word.map_or("", |word| word.lower.as_str())
     }
@@ -151,7 +154,7 @@ pub(super) fn choose(words: &[Tagged<'_>], at: usize, accent: Accent) -> Option<
         "live" => live(&place),
         "lives" => lives(&place),
         "dove" => Some(dove(&place)),
-        "row" => row(&place, gb),
+        "row" => row(&place),
         "bow" => bow(&place),
         "bows" | "bowed" => bent(&place),
         "minute" => Some(minute(&place)),
@@ -163,7 +166,8 @@ pub(super) fn choose(words: &[Tagged<'_>], at: usize, accent: Accent) -> Option<
             Some(As("VB"))
         }
         "use" if matches!(place.next(), "of") => Some(As("NN")),
-        "moderate" | "separate" | "elaborate" | "deliberate" | "intimate" | "perfect" | "present"
+        "moderate" | "separate" | "elaborate" | "deliberate" | "intimate" | "perfect"
+        | "present"
             if place.tag() == "JJ" =>
         {
             Some(As("JJ"))
@@ -183,14 +187,16 @@ fn read(place: &Place<'_>) -> Choice {
     const PAST: Choice = As("VBD");
     const PERFECT: &str = " have has had having be been being was were is are am isn't wasn't weren't \
         haven't hasn't hadn't i've you've we've they've he's she's it's got gets being well ";
-    const PAST_TIME: &str = " yesterday ago last once earlier then twice when before after while already ";
+    const PAST_TIME: &str =
+        " yesterday ago last once earlier then twice when before after while already ";
     const PRESENT_TIME: &str = " every always often usually sometimes daily weekly monthly now today \
         tomorrow mostly rarely seldom whenever ";
     let governor = place.governor();
     if listed(PERFECT, governor) && governor != "well" {
         return PAST;
     }
-    if governor == "to" || listed(VERB_AFTER, governor) && !listed(" i we they you who ", governor) {
+    if governor == "to" || listed(VERB_AFTER, governor) && !listed(" i we they you who ", governor)
+    {
         return PRESENT;
     }
     if listed(NOUN_AFTER, place.back(1)) || place.tag().starts_with("NN") && place.back(2) == "a" {
@@ -244,8 +250,10 @@ fn wound(place: &Place<'_>) -> Choice {
     if listed(NOUN_AFTER, before) || place.tag_before().starts_with("JJ") {
         return INJURY;
     }
-    let subject = listed(" he she it they we i you who and that then slowly carefully ", before)
-        || place.tag_before().starts_with("NN");
+    let subject = listed(
+        " he she it they we i you who and that then slowly carefully ",
+        before,
+    ) || place.tag_before().starts_with("NN");
     if subject && (listed(OBJECTS, place.next()) || place.tag().starts_with("VB")) {
         return WINDING;
     }
@@ -267,23 +275,28 @@ fn lead(place: &Place<'_>) -> Option<Choice> {
     }
     let like = place.back(1) == "as" && place.back(3) == "as" || place.back(1) == "like";
     let material = listed(" of from into ", place.back(1)) && !listed(OBJECTS, place.next());
-    (like || material || place.back(1) == "and" && place.near(" tin zinc copper iron steel mercury "))
-        .then_some(METAL)
+    (like
+        || material
+        || place.back(1) == "and" && place.near(" tin zinc copper iron steel mercury "))
+    .then_some(METAL)
 }
 
 /// The fish as "mass", the music as "face".
 fn bass(place: &Place<'_>) -> Choice {
     const MUSIC: Choice = Sounds("bˈAs");
-    const FISH: Choice = Sounds("bˈæs");
+    const FISH: Choice = As("NN");
     const PLAYED: &str = " player players guitar guitars drum drums line lines clef voice note notes solo \
         singer boost string strings amp part tone and ";
-    const SWIMMING: &str = " swam swims swim swimming fishing boat boats lake fillet fillets season bit ";
+    const SWIMMING: &str =
+        " swam swims swim swimming fishing boat boats lake fillet fillets season bit ";
     const FISHED: &str = " fish fishing fisherman caught catch lake river pond sea water trout rod bait grilled \
         fried swam swim largemouth striped smallmouth perch salmon hook ";
     if listed(SWIMMING, place.next()) || listed(" sea striped grilled fried ", place.back(1)) {
         return FISH;
     }
-    if listed(PLAYED, place.next()) || listed(" double electric upright plays played play ", place.back(1)) {
+    if listed(PLAYED, place.next())
+        || listed(" double electric upright plays played play ", place.back(1))
+    {
         return MUSIC;
     }
     if place.near(FISHED) { FISH } else { MUSIC }
@@ -293,7 +306,11 @@ fn bass(place: &Place<'_>) -> Choice {
 fn close(place: &Place<'_>) -> Option<Choice> {
     const SHUT: Choice = As("VB");
     const NEAR: Choice = As("JJ");
-    if listed(" to by enough behind together friend friends call ", place.next()) && place.back(1) != "to" {
+    if listed(
+        " to by enough behind together friend friends call ",
+        place.next(),
+    ) && place.back(1) != "to"
+    {
         return Some(NEAR);
     }
     if listed(
@@ -322,17 +339,28 @@ fn live(place: &Place<'_>) -> Option<Choice> {
     if listed(SHOWN, place.next()) {
         return Some(ALIVE);
     }
-    if listed(" go goes going went broadcast recorded streamed performed streaming reporting ", place.back(1)) {
+    if listed(
+        " go goes going went broadcast recorded streamed performed streaming reporting ",
+        place.back(1),
+    ) {
         return Some(ALIVE);
     }
-    if place.is_verb() == Some(true) || listed(" in on at with by for here there alone together ", place.next()) {
+    if place.is_verb() == Some(true)
+        || listed(
+            " in on at with by for here there alone together ",
+            place.next(),
+        )
+    {
         return Some(DWELL);
     }
     listed(" a the ", place.back(1)).then_some(ALIVE)
 }
 
 fn lives(place: &Place<'_>) -> Option<Choice> {
-    if listed(" he she it who nobody everyone everybody somebody someone one that ", place.back(1)) {
+    if listed(
+        " he she it who nobody everyone everybody somebody someone one that ",
+        place.back(1),
+    ) {
         return Some(As("VBZ"));
     }
     let noun = listed(NOUN_AFTER, place.back(1)) || place.tag_before() == "CD";
@@ -342,21 +370,32 @@ fn lives(place: &Place<'_>) -> Option<Choice> {
 /// The bird as "love", went under as "stove".
 fn dove(place: &Place<'_>) -> Choice {
     let noun = listed(NOUN_AFTER, place.back(1)) || place.tag_before().starts_with("JJ");
-    let moves = listed(" into in under down for from off through deep beneath below ", place.next());
+    let moves = listed(
+        " into in under down for from off through deep beneath below ",
+        place.next(),
+    );
     let subject = listed(" he she it they we i who that and then ", place.back(1));
-    if !noun && (subject || moves) { As("VBD") } else { As("NN") }
+    if !noun && (subject || moves) {
+        As("VBD")
+    } else {
+        As("NN")
+    }
 }
 
 /// A quarrel as "cow", a line as "go".
-fn row(place: &Place<'_>, gb: bool) -> Option<Choice> {
+fn row(place: &Place<'_>) -> Option<Choice> {
     const QUARREL: &str = " about over with between broke erupted ";
-    const LOUD: &str = " blazing furious terrible bitter angry almighty flaming violent family huge ";
-    let counted = listed(" in front back first second third last each every per ", place.back(1));
+    const LOUD: &str =
+        " blazing furious terrible bitter angry almighty flaming violent family huge ";
+    let counted = listed(
+        " in front back first second third last each every per ",
+        place.back(1),
+    );
     let quarrel = listed(QUARREL, place.next()) || listed(LOUD, place.back(1));
     let had = listed(" a another ", place.back(1))
         && listed(" had have having started ", place.back(2))
         && !matches!(place.next(), "of");
-    (!counted && (quarrel || had)).then_some(Sounds(if gb { "ɹˈW" } else { "ɹˈW" }))
+    (!counted && (quarrel || had)).then_some(Sounds("ɹˈW"))
 }
 
 /// To bend, and a ship's front, as "cow"; of arrows, strings and ribbons as "go".
@@ -373,8 +412,14 @@ fn bow(place: &Place<'_>) -> Option<Choice> {
 }
 
 fn bent(place: &Place<'_>) -> Option<Choice> {
-    let bends = listed(" down before to his her their out low deeply and ", place.next());
-    let lower = place.words.get(place.at).map_or("", |word| word.lower.as_str());
+    let bends = listed(
+        " down before to his her their out low deeply and ",
+        place.next(),
+    );
+    let lower = place
+        .words
+        .get(place.at)
+        .map_or("", |word| word.lower.as_str());
     match lower {
         "bowed" => Some(Sounds("bˈWd")),
         _ => bends.then_some(Sounds("bˈWz")),

@@ -1,6 +1,8 @@
 //! What a writer says about one word: its sounds, `[read](/ɹˈɛd/)`, or the words to speak in its
 //! place, `[1984](nineteen eighty-four)`.
 
+use super::clean::floor;
+
 /// Longest mark that is taken for one.
 const MARK_BYTES_MAX: usize = 400;
 
@@ -30,11 +32,7 @@ pub(super) struct Mark<'a> {
 /// Reads the mark at the front of `rest`, if there is one. A link to a page is none: its text is
 /// spoken and its address is not.
 pub(super) fn mark(rest: &str) -> Option<Mark<'_>> {
-    let mut end = MARK_BYTES_MAX.min(rest.len());
-    while !rest.is_char_boundary(end) {
-        end -= 1;
-    }
-    let inner = rest.get(..end)?.strip_prefix('[')?;
+    let inner = rest.get(..floor(rest, MARK_BYTES_MAX))?.strip_prefix('[')?;
     let (printed, after) = inner.split_once(']')?;
     let (wanted, _) = after.strip_prefix('(')?.split_once(')')?;
     let bytes = printed.len() + wanted.len() + 4;
@@ -133,7 +131,7 @@ mod tests {
             ("I [read](/ɹˈɛd/) it.", "I read it.", "I read it."),
             (
                 "In [1984](nineteen eighty-four)!",
-                "In nineteen eighty four!",
+                "In nineteen eighty-four!",
                 "In 1984!",
             ),
             (

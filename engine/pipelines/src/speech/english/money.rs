@@ -149,7 +149,6 @@ fn sum(number: &Number, magnitude: Option<&str>, currency: &Currency, accent: Ac
     let cents = Number {
         whole: number.decimals.trim_start_matches('0').to_owned(),
         decimals: String::new(),
-        grouped: false,
     };
     let named_cents = || {
         let one = cents.is_one();

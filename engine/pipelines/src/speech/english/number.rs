@@ -159,8 +159,6 @@ pub(super) struct Number {
     pub whole: String,
     /// Digits after the point.
     pub decimals: String,
-    /// Whether the digits were grouped.
-    pub grouped: bool,
 }
 
 impl Number {
@@ -168,9 +166,8 @@ impl Number {
     pub fn read(cursor: &mut Cursor<'_>) -> Option<Self> {
         let mut ahead = *cursor;
         let mut whole = ahead.digits(0, usize::MAX)?.to_owned();
-        let mut grouped = false;
         if (1..=3).contains(&whole.len()) {
-            grouped = Self::groups(&mut ahead, &mut whole);
+            Self::groups(&mut ahead, &mut whole);
         }
         let mut decimals = String::new();
         let mut point = ahead;
@@ -188,15 +185,11 @@ impl Number {
             return None;
         }
         *cursor = ahead;
-        Some(Self {
-            whole,
-            decimals,
-            grouped,
-        })
+        Some(Self { whole, decimals })
     }
 
     /// Reads the groups of three after the first one.
-    fn groups(cursor: &mut Cursor<'_>, whole: &mut String) -> bool {
+    fn groups(cursor: &mut Cursor<'_>, whole: &mut String) {
         for (separator, least) in [(",", 1), ("\u{a0}", 1), (" ", 2), ("'", 2)] {
             let mut ahead = *cursor;
             let mut groups = Vec::new();
@@ -214,10 +207,9 @@ impl Number {
             if groups.len() >= least {
                 whole.extend(groups);
                 *cursor = ahead;
-                return true;
+                return;
             }
         }
-        false
     }
 
     pub fn is_whole(&self) -> bool {

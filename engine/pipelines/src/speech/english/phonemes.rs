@@ -37,6 +37,10 @@ struct Shared(Arc<Unknown>);
 
 impl Fallback for Shared {
     fn phonemize(&self, word: &str) -> Result<String, FallbackError> {
+        // Looked up part by part afterwards, where the lexicon is at hand.
+        if word.contains('-') {
+            return Ok(String::new());
+        }
         self.0.say(word).map_err(|error| FallbackError::Espeak {
             word: word.to_owned(),
             error: match error {
@@ -151,7 +155,7 @@ fn fold(letter: char) -> &'static str {
         ("œ", "oe"),
         ("ß", "ss"),
     ];
-    const ASCII: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'";
+    const ASCII: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'-";
     if let Some(at) = ASCII.find(letter) {
         return ASCII.get(at..=at).unwrap_or_default();
     }
@@ -193,10 +197,18 @@ impl Sounds {
             let given = self.given(said)?;
             let written = match &given {
                 // Single letters, so that the line stays one word here for the lexicon.
-                Some(_) => said.text.chars().filter(char::is_ascii_alphabetic).collect(),
+                Some(_) => said
+                    .text
+                    .chars()
+                    .filter(char::is_ascii_alphabetic)
+                    .collect(),
                 None => self.written(&said.text),
             };
-            let written = if written.is_empty() { "x".to_owned() } else { written };
+            let written = if written.is_empty() {
+                "x".to_owned()
+            } else {
+                written
+            };
             if !line.is_empty() {
                 line.push(' ');
             }
@@ -222,7 +234,9 @@ impl Sounds {
                 if found.1.is_empty() {
                     found.1.clone_from(&token.tag);
                 }
-                found.0.push_str(token.phonemes.as_deref().unwrap_or_default());
+                found
+                    .0
+                    .push_str(token.phonemes.as_deref().unwrap_or_default());
             }
             at += token.text.len() + token.whitespace.len();
         }
@@ -268,7 +282,10 @@ impl Sounds {
                 if let Some((_, sounds)) = own {
                     return Ok(Some((*sounds).to_owned()));
                 }
-                let latin = said.text.chars().all(|letter| is_latin(letter) || letter == '\'');
+                let latin = said
+                    .text
+                    .chars()
+                    .all(|letter| is_latin(letter) || "'-".contains(letter));
                 if latin {
                     return Ok(None);
                 }
@@ -284,7 +301,9 @@ impl Sounds {
         {
             return word.to_owned();
         }
-        word.chars().flat_map(|letter| fold(letter).chars()).collect()
+        word.chars()
+            .flat_map(|letter| fold(letter).chars())
+            .collect()
     }
 
     fn chosen(
@@ -310,7 +329,18 @@ impl Sounds {
         if has_sound(&sounds) {
             return Ok(sounds);
         }
-        self.unknown.say(&self.written(&said.text))
+        let written = self.written(&said.text);
+        let mut parts = String::new();
+        for part in written.split('-').filter(|part| !part.is_empty()) {
+            match self.g2p.lexicon.get_word(part, "NN", None, None) {
+                Some((known, _)) => parts.push_str(&in_alphabet(&known.replace('ɾ', "T"))),
+                None => parts.push_str(&self.unknown.say(part)?),
+            }
+        }
+        if has_sound(&parts) {
+            return Ok(parts);
+        }
+        self.unknown.say(&written)
     }
 }
 

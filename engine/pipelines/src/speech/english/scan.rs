@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::abbreviation::{End, STARTERS, abbreviation, accented, initials};
 use super::capitals::{Capitals, decide};
+use super::clean::floor;
 use super::marks::{Override, mark};
 use super::{Accent, Pause, address, clock, date, figure, money, roman, symbol, unit};
 
@@ -121,15 +122,6 @@ pub(super) fn scan(text: &str, accent: Accent) -> Vec<Piece> {
         scanner.step(next);
     }
     scanner.pieces
-}
-
-/// The largest character boundary that is not after `at`.
-fn floor(text: &str, mut at: usize) -> usize {
-    at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }
 
 impl<'a> Scanner<'a> {
@@ -328,7 +320,7 @@ impl<'a> Scanner<'a> {
 
     /// What the point of a short word means for the sentence.
     fn after_point(&mut self, end: End) {
-        let rest = self.rest().trim_start_matches(['"', '\'', ')', ']']);
+        let rest = self.window().trim_start_matches(['"', '\'', ')', ']']);
         let next = rest.trim_start();
         if next.is_empty() || rest.trim_start_matches([' ', '\u{a0}']).starts_with("\n\n") {
             self.set_after(".");
@@ -365,7 +357,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A word of letters, with apostrophes inside; words joined by hyphens are read one by one.
+    /// A word of letters, with apostrophes and hyphens inside.
     fn word(&mut self) {
         let rest = self.window();
         let mut end = 0;
@@ -373,9 +365,9 @@ impl<'a> Scanner<'a> {
         let mut letters = rest.char_indices().peekable();
         let mut before = ' ';
         while let Some((at, next)) = letters.next() {
-            let joins = next == '\''
-                && before.is_alphabetic()
-                && letters.peek().is_some_and(|(_, next)| next.is_alphabetic());
+            let joins = before.is_alphabetic()
+                && (next == '\'' && letters.peek().is_some_and(|(_, next)| next.is_alphabetic())
+                    || next == '-' && joins_words(rest, at));
             if !(next.is_alphabetic() || joins) || count == WORD_CHARS_MAX {
                 break;
             }
@@ -418,7 +410,7 @@ impl<'a> Scanner<'a> {
             !after.starts_with(char::is_alphanumeric)
         };
         let last = self.text.get(self.last.clone()).unwrap_or_default();
-        let next = self.rest().trim_start_matches([' ', ',', '\'', '-']);
+        let next = self.window().trim_start_matches([' ', ',', '\'', '-']);
         let next = next
             .split(|next: char| !next.is_alphabetic())
             .next()
@@ -464,7 +456,7 @@ impl<'a> Scanner<'a> {
         let rest = self.window();
         let start = self.at;
         self.at += next.len_utf8();
-        let after = self.rest();
+        let after = self.window();
         let blank_before = before.is_empty() || before.ends_with(char::is_whitespace);
         let blank_after = after.is_empty() || after.starts_with(char::is_whitespace);
         match next {
@@ -496,8 +488,9 @@ impl<'a> Scanner<'a> {
         let end = rest
             .find(|next: char| !".!?…‽".contains(next))
             .unwrap_or(rest.len());
-        let (run, after) = rest.split_at(end);
+        let run = rest.get(..end).unwrap_or_default();
         self.at = start + end;
+        let after = self.window();
         let mark = if run.contains(['?', '‽']) {
             "?"
         } else if run.contains('!') {
@@ -517,7 +510,8 @@ impl<'a> Scanner<'a> {
             .next();
         let goes_on = match first {
             Some(first) if first.is_lowercase() => true,
-            _ => next.len() == closed.len() && !first.is_some_and(char::is_uppercase),
+            Some(first) => next.len() == closed.len() && !first.is_uppercase(),
+            None => false,
         };
         if !goes_on || next.is_empty() {
             self.end(Pause::Sentence);
@@ -548,6 +542,27 @@ impl<'a> Scanner<'a> {
             Some(Piece::Word(_)) => self.pieces.push(Piece::Break(pause)),
         }
     }
+}
+
+/// Whether the hyphen joins words of small letters, that a lexicon may have together.
+fn joins_words(text: &str, hyphen: usize) -> bool {
+    let (front, back) = text.split_at(hyphen);
+    let front = front.rsplit('-').next().unwrap_or_default();
+    let back = back.get(1..).unwrap_or_default();
+    let back = back
+        .split(|next: char| !(next.is_alphanumeric() || next == '\''))
+        .next()
+        .unwrap_or_default();
+    let plain = |word: &str| {
+        word.len() > 1
+            && word.len() < WORD_CHARS_MAX / 2
+            && word.bytes().all(|letter| letter.is_ascii_alphabetic())
+            && word
+                .bytes()
+                .skip(1)
+                .all(|letter| letter.is_ascii_lowercase())
+    };
+    plain(front) && plain(back)
 }
 
 /// Whether a word is of capitals only, and of more than one; the ending of a possessive aside.

@@ -133,7 +133,7 @@ mod tests {
             ("±5", "plus or minus five"),
             ("wait -- no", "wait— no"),
             ("wait - no", "wait— no"),
-            ("well-known", "well known"),
+            ("a well-known T-shirt", "a well-known T shirt"),
             ("London–Paris train", "London Paris train"),
             ("So... yes", "So… yes"),
             (
