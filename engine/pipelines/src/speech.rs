@@ -392,7 +392,7 @@ fn add(
         .words
         .first()
         .map_or(0, |(_, tokens)| at(tokens.start));
-    let last = piece.words.last().map_or(0, |(_, tokens)| at(tokens.end));
+    let last = piece.words.last().map_or(0, |(_, tokens)| at(tokens.start));
     let (begin, end) = levels::kept(&sound.samples, (first, last));
     let offset = samples.len();
     let mut kept = sound.samples.get(begin..end).unwrap_or_default().to_vec();

@@ -189,7 +189,8 @@ fn requests_that_cannot_be_met_say_why() {
         let error = refused(&|request| request.sentence_pause_secs = pause);
         assert_eq!(error.code(), Code::BadInput);
     }
-    for text in ["灯台守はランプを直す。", "Смотритель маяка чинит лампу"] {
+    for text in ["灯台守はランプを直す。", "Смотритель маяка чинит лампу"]
+    {
         let error = refused(&|request| request.text = text.into());
         assert_eq!(error.code(), Code::BadInput);
         assert!(error.to_string().contains("en-US"), "{error}");

@@ -128,7 +128,9 @@ impl UnknownWords for LetterNetwork {
             });
         }
         // Stress alone is no sound.
-        let heard = sounds.chars().any(|sound| !matches!(sound, 'ˈ' | 'ˌ' | 'ː'));
+        let heard = sounds
+            .chars()
+            .any(|sound| !matches!(sound, 'ˈ' | 'ˌ' | 'ː'));
         Ok(if heard { sounds } else { String::new() })
     }
 }
