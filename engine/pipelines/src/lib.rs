@@ -23,7 +23,8 @@ pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
 pub use engine_onnx::runtime_path;
 pub use speech::{
     Accent, English, Pause, Sentence, Speech, SpeechError, SpeechFiles, SpeechPipeline,
-    SpeechRequest, SpokenSentence, SpokenWord, UnknownWords, VoiceInfo, Word,
+    SpeechRequest, SpokenSentence, SpokenWord, UnknownWords, VoiceInfo, Word, foreign_letters,
+    printed_text, spoken_text,
 };
 pub use stream::TextStream;
 pub use template::{ChatMessage, ChatTemplate, Place, TemplateError, TemplateInput, TemplateTime};
