@@ -141,6 +141,18 @@ pub(crate) struct FilmArgs {
     #[arg(long)]
     pub(crate) burn: bool,
 
+    /// Voice of the narrator, as `longtake speak --list` shows them
+    #[arg(long, value_name = "ID")]
+    pub(crate) voice: Option<String>,
+
+    /// Pace of all voices: 1 is their own
+    #[arg(long, value_name = "RATE")]
+    pub(crate) pace: Option<f64>,
+
+    /// Show the lines and do not speak them
+    #[arg(long, conflicts_with_all = ["voice", "pace"])]
+    pub(crate) mute: bool,
+
     /// Say what would be made, and make nothing
     #[arg(long)]
     pub(crate) plan: bool,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use engine_base::{CancelToken, Code};
 use flow_studio::{
     Command as StudioCommand, Edit, FilmReport, FilmRequest, Kind, PlanReport, PremiseRequest,
-    RunRequest, Studio, StudioError, StudioOptions, System, Watcher,
+    RunRequest, Speaking, Studio, StudioError, StudioOptions, System, Watcher,
 };
 use serde_json::{Value, json};
 
@@ -87,6 +87,11 @@ fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioEr
         crf: args.crf,
         preset: args.preset.clone(),
         burn_subtitles: args.burn,
+        speaking: Speaking {
+            off: args.mute,
+            narrator: args.voice.clone(),
+            rate: args.pace,
+        },
     };
     for folder in &request.folders {
         if !folder.is_dir() {
@@ -98,7 +103,7 @@ fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioEr
     let watcher: Arc<dyn Watcher> = Arc::clone(&bars) as Arc<dyn Watcher>;
     let studio = studio(cli)?;
     if args.plan {
-        let plan = studio.film_plan(&request, bars.as_ref());
+        let plan = studio.film_plan(&request, &watcher);
         bars.finish();
         return show_plan(cli, &plan?);
     }
@@ -236,8 +241,9 @@ fn plan(cli: &Cli, args: &PlanArgs) -> Result<u8, StudioError> {
             project: Some(args.what.clone()),
             ..FilmRequest::default()
         };
-        let bars = Bars::new(cli.quiet || cli.json);
-        let plan = studio.film_plan(&request, &bars);
+        let bars = Arc::new(Bars::new(cli.quiet || cli.json));
+        let watcher: Arc<dyn Watcher> = Arc::clone(&bars) as Arc<dyn Watcher>;
+        let plan = studio.film_plan(&request, &watcher);
         bars.finish();
         plan?
     } else {

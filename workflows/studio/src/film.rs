@@ -19,6 +19,7 @@ use crate::library::Library;
 use crate::premise::{self, PremiseRequest};
 use crate::project::{EXTENSION, Project};
 use crate::studio::Studio;
+use crate::voices::{Speaking, SpokenFilm};
 use crate::{export, fault, memory};
 
 /// What film to make.
@@ -44,6 +45,8 @@ pub struct FilmRequest {
     pub preset: Option<String>,
     /// Draw the subtitles into the picture too.
     pub burn_subtitles: bool,
+    /// Who speaks the lines.
+    pub speaking: Speaking,
 }
 
 /// What was made.
@@ -80,9 +83,20 @@ struct Prepared {
     project: Project,
     film: FilmDocument,
     plan: FilmPlan,
+    /// Lines that were spoken for it.
+    spoken: u64,
     /// Names that people know the stored files by.
     names: Vec<(PathBuf, String)>,
     out: PathBuf,
+}
+
+/// What a film is prepared for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// To be made.
+    Film,
+    /// To say what would be made.
+    Plan,
 }
 
 impl Studio {
@@ -97,7 +111,7 @@ impl Studio {
         cancel: &CancelToken,
     ) -> Result<FilmReport, StudioError> {
         let began = self.clock.monotonic();
-        let prepared = self.prepare(request, watcher.as_ref(), cancel)?;
+        let prepared = self.prepare(request, Wanted::Film, watcher, cancel)?;
         let running = Arc::new(prepared.project.begin(cancel));
         watcher.event(StudioEvent::Stage {
             what: "making the film".into(),
@@ -118,8 +132,8 @@ impl Studio {
             name_files(error, &prepared.names);
         }
         let mut done = FilmReport {
-            made: report.made,
-            reused: report.reused,
+            made: report.made + prepared.spoken,
+            reused: report.reused - prepared.spoken.min(report.reused),
             failed: report.failed,
             wall_secs: 0.0,
             peak_bytes: 0,
@@ -159,20 +173,21 @@ impl Studio {
     pub fn film_plan(
         &self,
         request: &FilmRequest,
-        watcher: &dyn Watcher,
+        watcher: &Arc<dyn Watcher>,
     ) -> Result<crate::PlanReport, StudioError> {
-        let prepared = self.prepare(request, watcher, &CancelToken::new())?;
+        let prepared = self.prepare(request, Wanted::Plan, watcher, &CancelToken::new())?;
         self.plan_of(&prepared.film.document, &targets(&prepared.film))
     }
 
     fn prepare(
         &self,
         request: &FilmRequest,
-        watcher: &dyn Watcher,
+        wanted: Wanted,
+        watcher: &Arc<dyn Watcher>,
         cancel: &CancelToken,
     ) -> Result<Prepared, StudioError> {
         let imported = match &request.script {
-            Some(path) => Some(read_script(path, watcher)?),
+            Some(path) => Some(read_script(path, watcher.as_ref())?),
             None => None,
         };
         let (folder, out) = places(request, imported.as_ref())?;
@@ -180,7 +195,7 @@ impl Studio {
         let new = imported.is_some() || request.premise.is_some();
         let project = Project::open(&folder, new, "longtake film", &self.clock)?;
         if let Some(premise) = &request.premise {
-            write_script(premise, request, &project, &out, watcher, cancel)?;
+            self.write_script(premise, request, &project, &out, watcher, cancel)?;
         }
         if let Some(mut script) = imported {
             script.film.size = request.size.or(script.film.size);
@@ -191,15 +206,23 @@ impl Studio {
         let mut script = project.script()?;
         script.film.size = request.size.or(script.film.size);
         script.film.fps = request.fps.or(script.film.fps);
+        let spoken = match wanted {
+            Wanted::Film => self.speak_lines(&script, &request.speaking, watcher, cancel)?,
+            Wanted::Plan => self.spoken_lines(&script, &request.speaking, watcher)?,
+        };
+        for what in &spoken.notes {
+            watcher.event(StudioEvent::Warning { what: what.clone() });
+        }
         watcher.event(StudioEvent::Stage {
             what: "reading the files".into(),
         });
         let mut library = Library::new(&project, &self.store, folders(request));
         let format = format_of(&script)?;
-        let assets = lengths(&script, &format, &mut library)?;
+        let mut assets = lengths(&script, &format, &mut library)?;
+        spoken.tell(&mut assets);
         let plan =
             flow_story::plan_film(&script, &format, &assets).map_err(|faults| faulty(&faults))?;
-        for source in sources(&plan) {
+        for source in sources(&plan).filter(|source| source.kind != SourceKind::Speech) {
             library.find(source)?;
         }
         let files = library.finish()?;
@@ -223,16 +246,48 @@ impl Studio {
             preset: request.preset.as_deref().unwrap_or(defaults.preset),
             burn_subtitles: request.burn_subtitles,
         };
-        let film = film_document(&plan, &files, &options, &self.fonts).map_err(|error| {
-            StudioError::new(Code::BadInput, format!("cannot compile the film: {error}"))
-        })?;
+        let film = film_document(&plan, &files, &spoken.lines, &options, &self.fonts).map_err(
+            |error| StudioError::new(Code::BadInput, format!("cannot compile the film: {error}")),
+        )?;
         Ok(Prepared {
             project,
             film,
             plan,
+            spoken: spoken.made,
             names,
             out,
         })
+    }
+
+    /// Bring a script for `premise` into the project, unless the project's was written for it.
+    fn write_script(
+        &self,
+        premise: &PremiseRequest,
+        request: &FilmRequest,
+        project: &Project,
+        out: &Path,
+        watcher: &Arc<dyn Watcher>,
+        cancel: &CancelToken,
+    ) -> Result<(), StudioError> {
+        let mut format = FilmFormat::DEFAULT;
+        if let Some(size) = request.size {
+            (format.width_px, format.height_px) = (size.width_px, size.height_px);
+        }
+        format.fps = request.fps.unwrap_or(format.fps);
+        let folders = &request.folders;
+        let written =
+            premise::script(premise, &format, folders, project, watcher.as_ref(), cancel)?;
+        if let Some(mut script) = written {
+            let spoken = self.speak_lines(&script, &request.speaking, watcher, cancel)?;
+            fit(&mut script, &format, &spoken, watcher.as_ref());
+            import(project, &script)?;
+            premise::remember(premise, &format, folders, project)?;
+            let path = premise::write_beside(&script, out)?;
+            watcher.event(StudioEvent::Stage {
+                what: format!("the script is in {}", path.display()),
+            });
+        }
+        Ok(())
     }
 
     /// Where the files of a film lie in the store, and what its script calls them.
@@ -320,31 +375,17 @@ fn import(project: &Project, script: &Script) -> Result<(), StudioError> {
         .map(drop)
 }
 
-/// Bring a script for `premise` into the project, unless the project's was written for it.
-fn write_script(
-    premise: &PremiseRequest,
-    request: &FilmRequest,
-    project: &Project,
-    out: &Path,
-    watcher: &dyn Watcher,
-    cancel: &CancelToken,
-) -> Result<(), StudioError> {
-    let mut format = FilmFormat::DEFAULT;
-    if let Some(size) = request.size {
-        (format.width_px, format.height_px) = (size.width_px, size.height_px);
+/// Make the shots of a script long enough for its spoken lines.
+fn fit(script: &mut Script, format: &FilmFormat, spoken: &SpokenFilm, watcher: &dyn Watcher) {
+    let mut assets = Assets::default();
+    spoken.tell(&mut assets);
+    let fitted = flow_story::fit_lines(script, format, &assets);
+    if fitted.grown_frames > 0 {
+        let secs = fitted.grown_frames as f64 / format.fps.as_f64();
+        let what =
+            format!("the film is {secs:.1} s longer than asked for: the lines take that long");
+        watcher.event(StudioEvent::Warning { what });
     }
-    format.fps = request.fps.unwrap_or(format.fps);
-    let folders = &request.folders;
-    let written = premise::script(premise, &format, folders, project, watcher, cancel)?;
-    if let Some(script) = written {
-        import(project, &script)?;
-        premise::remember(premise, &format, folders, project)?;
-        let path = premise::write_beside(&script, out)?;
-        watcher.event(StudioEvent::Stage {
-            what: format!("the script is in {}", path.display()),
-        });
-    }
-    Ok(())
 }
 
 /// Project folder and film file.

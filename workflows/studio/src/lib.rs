@@ -28,6 +28,7 @@ mod samples;
 mod script;
 mod speak;
 mod studio;
+mod voices;
 mod workflow;
 
 pub use command::{Command, Edit, Job, Kind, System};
@@ -51,4 +52,5 @@ pub use project::{EXTENSION, Project, send};
 pub use script::{check_script, convert_script, script_as_markdown};
 pub use speak::{SpeakReport, open_speech, speak, text_to_speak, voices, words_to_speak};
 pub use studio::{CacheReport, Studio, StudioOptions, node_specs, system_clock};
+pub use voices::Speaking;
 pub use workflow::{PlanReport, PlanState, PlannedNode, RunRequest, RunSummary, ShownOutput};

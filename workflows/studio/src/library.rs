@@ -237,6 +237,7 @@ const fn kind_name(kind: SourceKind) -> &'static str {
         SourceKind::Still => "picture",
         SourceKind::Video => "video",
         SourceKind::Sound => "sound",
+        SourceKind::Speech => "spoken line",
     }
 }
 
@@ -244,7 +245,7 @@ const fn endings(kind: SourceKind) -> &'static [&'static str] {
     match kind {
         SourceKind::Still => &STILL_ENDINGS,
         SourceKind::Video => &VIDEO_ENDINGS,
-        SourceKind::Sound => &SOUND_ENDINGS,
+        SourceKind::Sound | SourceKind::Speech => &SOUND_ENDINGS,
     }
 }
 

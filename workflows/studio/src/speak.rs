@@ -56,6 +56,16 @@ pub fn open_speech(threads: usize) -> Result<SpeechPipeline, StudioError> {
     Ok(SpeechPipeline::open(&files, threads)?)
 }
 
+/// Models of the list that decide how a voice sounds: its own, and hibari's for words that no
+/// lexicon has.
+pub(crate) fn models_of(voice: &str) -> &'static [&'static str] {
+    if voice.starts_with("kokoro:") {
+        &[KOKORO, HIBARI]
+    } else {
+        &[HIBARI]
+    }
+}
+
 fn here(hub: &Hub, id: &str) -> Result<PathBuf, StudioError> {
     hub.path(id).ok_or_else(|| {
         let message = format!(
