@@ -189,7 +189,7 @@ pub(super) fn abbreviation(at: &At<'_>) -> Option<(usize, String, End)> {
         .starts_with(|next: char| next.is_ascii_digit());
     let fits = match row.2 {
         Nothing => pointed || !"No no".contains(word),
-        Digit => pointed && digit || digit && matches!(word, "pp" | "Nr" | "Fig"),
+        Digit => digit && (pointed || matches!(word, "pp" | "Nr" | "Fig")),
         Point => pointed,
         Name => pointed && starts_upper(first_word(after)),
     };
