@@ -8,12 +8,13 @@
 //! [`OnnxSession::run`].
 //!
 //! Invariants: no fault of a library, a model file or an input panics. A process uses one library.
-//! Outputs depend on the inputs and the machine's kind of processor, not on the number of threads:
-//! ONNX Runtime splits its products by rows and columns, never along the sum.
+//! Outputs depend on the inputs and the machine's kind of processor only: a run takes one thread, and
+//! several runs of one network go on beside each other.
 
 mod config;
 mod error;
 mod outputs;
+mod probe;
 mod runtime;
 mod session;
 mod tensor;

@@ -9,6 +9,7 @@ use ort::environment::Environment;
 use ort::logging::LogLevel;
 
 use crate::error::OnnxError;
+use crate::probe;
 
 /// The library in use: where it is, and its environment once that could be made. The library can be
 /// loaded once, so its path stays even when the environment fails.
@@ -73,6 +74,10 @@ impl OnnxRuntime {
             reason,
             path: real.clone(),
         };
+        let fault = probe::fault(&real).map_err(|error| bad(error.to_string()))?;
+        if let Some(fault) = fault {
+            return Err(bad(fault));
+        }
         // The binding asserts what a library of another kind need not keep.
         let builder = catch_unwind(|| ort::init_from(&real))
             .map_err(|_panic| bad("it has the entry point but gives no interface".into()))?

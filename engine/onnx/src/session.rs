@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine_base::CancelToken;
@@ -27,8 +27,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How to open a network.
 #[derive(Debug, Clone)]
 pub struct OnnxOptions {
-    /// Threads of one run; at least 1.
-    pub threads: usize,
+    /// Most runs at once; further ones wait. Each run takes one thread, since sums come out
+    /// differently when they are shared out among several, and each beyond the first takes the
+    /// network's memory again when it is first needed.
+    pub runs: usize,
     /// Values inside the network that are given as outputs too.
     pub inner_outputs: Vec<String>,
 }
@@ -36,7 +38,7 @@ pub struct OnnxOptions {
 impl Default for OnnxOptions {
     fn default() -> Self {
         Self {
-            threads: 1,
+            runs: 1,
             inner_outputs: Vec::new(),
         }
     }
@@ -98,10 +100,10 @@ impl OnnxPort {
     }
 }
 
-/// An opened network. Runs of one session wait for each other.
+/// An opened network.
 #[derive(Debug)]
 pub struct OnnxSession {
-    session: Mutex<Session>,
+    pool: Pool,
     inputs: Vec<OnnxPort>,
     outputs: Vec<OnnxPort>,
     path: PathBuf,
@@ -133,37 +135,14 @@ impl OnnxSession {
                 found.len()
             )));
         }
-        let session = Self::open(runtime, path, options);
-        let session = session.map_err(|error| match error {
-            Fault::Io(error) => io(error),
-            Fault::Ort(error) => bad(error.to_string()),
-        })?;
+        let session = open(runtime, path, options)?;
         let ports = |outlets: &[Outlet]| outlets.iter().map(OnnxPort::of).collect();
         Ok(Self {
             inputs: ports(session.inputs()),
             outputs: ports(session.outputs()),
-            session: Mutex::new(session),
+            pool: Pool::new(runtime, options, session),
             path: path.to_owned(),
         })
-    }
-
-    fn open(runtime: &OnnxRuntime, path: &Path, options: &OnnxOptions) -> Result<Session, Fault> {
-        let mut builder = Session::builder(&runtime.environment)?
-            .with_optimization_level(GraphOptimizationLevel::All)?
-            .with_intra_threads(options.threads.max(1))?
-            .with_inter_threads(1)?
-            .with_parallel_execution(false)?
-            .with_deterministic_compute(true)?
-            // Lengths differ from run to run: patterns would hold the memory of each.
-            .with_memory_pattern(false)?
-            // A waiting thread that spins takes time from everything else.
-            .with_intra_op_spinning(false)?;
-        if options.inner_outputs.is_empty() {
-            return Ok(builder.commit_from_file(path)?);
-        }
-        let mut model = fs::read(path).map_err(Fault::Io)?;
-        model.extend(more_outputs(&options.inner_outputs));
-        Ok(builder.commit_from_memory(&model)?)
     }
 
     /// What goes in, in the model's order.
@@ -209,8 +188,10 @@ impl OnnxSession {
             values.push((name, value));
         }
         let options = RunOptions::new().map_err(failed)?;
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        cancel.check()?;
+        let mut taken = self.pool.take(&self.path, cancel)?;
+        let Some(session) = taken.session.as_mut() else {
+            return Err(failed(ort::Error::new("there is no session")));
+        };
         let outputs = stoppable(&options, cancel, || {
             session.run_with_options(values, &options)
         });
@@ -252,6 +233,114 @@ impl OnnxSession {
             Some(name) => Err(missing(name)),
             None => Ok(()),
         }
+    }
+}
+
+fn open(runtime: &OnnxRuntime, path: &Path, options: &OnnxOptions) -> Result<Session, OnnxError> {
+    build(runtime, path, options).map_err(|fault| match fault {
+        Fault::Io(error) => OnnxError::Io {
+            error,
+            path: path.to_owned(),
+        },
+        Fault::Ort(error) => OnnxError::BadModel {
+            reason: error.to_string(),
+            path: path.to_owned(),
+        },
+    })
+}
+
+fn build(runtime: &OnnxRuntime, path: &Path, options: &OnnxOptions) -> Result<Session, Fault> {
+    let mut builder = Session::builder(&runtime.environment)?
+        .with_optimization_level(GraphOptimizationLevel::All)?
+        .with_intra_threads(1)?
+        .with_inter_threads(1)?
+        .with_parallel_execution(false)?
+        .with_deterministic_compute(true)?
+        // Lengths differ from run to run: patterns would hold the memory of each.
+        .with_memory_pattern(false)?;
+    if options.inner_outputs.is_empty() {
+        return Ok(builder.commit_from_file(path)?);
+    }
+    let mut model = fs::read(path).map_err(Fault::Io)?;
+    model.extend(more_outputs(&options.inner_outputs));
+    Ok(builder.commit_from_memory(&model)?)
+}
+
+/// Sessions of one network, opened as they are needed.
+#[derive(Debug)]
+struct Pool {
+    runtime: OnnxRuntime,
+    options: OnnxOptions,
+    state: Mutex<PoolState>,
+    freed: Condvar,
+}
+
+#[derive(Debug)]
+struct PoolState {
+    idle: Vec<Session>,
+    opened: usize,
+}
+
+impl Pool {
+    fn new(runtime: &OnnxRuntime, options: &OnnxOptions, first: Session) -> Self {
+        Self {
+            runtime: runtime.clone(),
+            options: options.clone(),
+            state: Mutex::new(PoolState {
+                idle: vec![first],
+                opened: 1,
+            }),
+            freed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session for one run; waits until one is free.
+    fn take(&self, path: &Path, cancel: &CancelToken) -> Result<Taken<'_>, OnnxError> {
+        let mut state = self.lock();
+        loop {
+            cancel.check()?;
+            if let Some(session) = state.idle.pop() {
+                return Ok(Taken {
+                    pool: self,
+                    session: Some(session),
+                });
+            }
+            if state.opened < self.options.runs {
+                state.opened += 1;
+                drop(state);
+                // Counted as opened from here: given back or taken off, whatever happens.
+                let mut taken = Taken {
+                    pool: self,
+                    session: None,
+                };
+                taken.session = Some(open(&self.runtime, path, &self.options)?);
+                return Ok(taken);
+            }
+            let waited = self.freed.wait_timeout(state, LOOK);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// A session out of the pool, given back at the end.
+struct Taken<'a> {
+    pool: &'a Pool,
+    session: Option<Session>,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pool.lock();
+        match self.session.take() {
+            Some(session) => state.idle.push(session),
+            None => state.opened -= 1,
+        }
+        drop(state);
+        self.pool.freed.notify_one();
     }
 }
 

@@ -76,11 +76,18 @@ fn wrong_libraries_are_refused_and_the_right_one_still_loads() {
     fs::write(&text, "this is no library\n").unwrap();
     let cut = folder.join("cut.so");
     let whole = fs::read(model("onnxruntime/libonnxruntime.so.1.32.0")).unwrap();
-    fs::write(&cut, &whole[..5000]).unwrap();
+    fs::write(&cut, &whole[..whole.len() - 4096]).unwrap();
+    let stub = folder.join("stub.so");
+    fs::write(&stub, &whole[..5000]).unwrap();
+    let foreign = folder.join("foreign.so");
+    let mut bytes = whole;
+    // Another kind of machine: MIPS.
+    bytes[18] = 8;
+    fs::write(&foreign, &bytes).unwrap();
     let other = library(folder, "other.so", "int answer(void) { return 42; }\n");
     let none = "const void *OrtGetApiBase(void) { return 0; }\n";
     let none = library(folder, "none-inside.so", none);
-    for path in [&text, &cut, &other, &none] {
+    for path in [&text, &cut, &stub, &foreign, &other, &none] {
         let error = OnnxRuntime::open(path).unwrap_err();
         println!("{error}");
         assert!(matches!(error, OnnxError::BadRuntime { .. }), "{error}");

@@ -47,9 +47,9 @@ fn the_library_named_first_is_taken() {
     }
 }
 
-fn hibari(threads: usize) -> OnnxSession {
+fn hibari(runs: usize) -> OnnxSession {
     let options = OnnxOptions {
-        threads,
+        runs,
         inner_outputs: vec!["/Clip_output_0".into()],
     };
     OnnxSession::load(&runtime(), &model("hibari-0.2.1/hibari.onnx"), &options).unwrap()
@@ -65,19 +65,25 @@ fn speed() -> (&'static str, OnnxTensor) {
 }
 
 #[test]
-fn threads_do_not_change_what_comes_out() {
+fn runs_beside_each_other_give_what_one_alone_gives() {
     let wanted = ["lh", "phi", "f0", "/Clip_output_0"];
     let cancel = CancelToken::new();
-    let run = |session: &OnnxSession| {
-        let outputs = session.run(vec![tokens(60), speed()], &wanted, &cancel);
+    let run = |session: &OnnxSession, count: usize| {
+        let outputs = session.run(vec![tokens(count), speed()], &wanted, &cancel);
         outputs.unwrap()
     };
     let one = hibari(1);
-    let first = run(&one);
+    let first = run(&one, 60);
     assert_eq!(first[3].shape(), [60]);
     assert_eq!(first[0].shape()[1], 601);
-    assert!(first == run(&one), "a second run differs");
-    assert!(first == run(&hibari(2)), "two threads differ from one");
+    assert!(first == run(&one, 60), "a second run differs");
+    let two = hibari(2);
+    std::thread::scope(|scope| {
+        let beside = [0; 4].map(|_| scope.spawn(|| run(&two, 60)));
+        for work in beside {
+            assert!(work.join().unwrap() == first, "a run beside others differs");
+        }
+    });
 }
 
 #[test]
@@ -156,7 +162,7 @@ fn files_that_are_no_models_are_refused() {
     };
     let plain = OnnxOptions::default();
     let inner = OnnxOptions {
-        threads: 1,
+        runs: 1,
         inner_outputs: vec!["/no/such/value".into()],
     };
     for error in [

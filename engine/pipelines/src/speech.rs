@@ -44,6 +44,9 @@ const NO_REST: f64 = 0.0;
 /// Longest rest after a sentence.
 const REST_LIMIT_SECS: f64 = 10.0;
 
+/// A text with a larger part of letters that are not Latin is in no language spoken here.
+const FOREIGN_LIMIT: f64 = 0.5;
+
 /// Slowest and fastest rate.
 const RATES: Range<f64> = 0.5..2.0;
 
@@ -158,7 +161,7 @@ pub struct SpeechPipeline {
 }
 
 impl SpeechPipeline {
-    /// Look for the voices' files; `threads` is for one network's run.
+    /// Look for the voices' files; `threads` sentences are spoken at once.
     ///
     /// # Errors
     /// [`SpeechError::Onnx`] for the library, [`SpeechError::Io`] and [`SpeechError::BadFile`] for
@@ -186,6 +189,15 @@ impl SpeechPipeline {
     pub fn sentences(&self, request: &SpeechRequest) -> Result<Vec<Sentence>, SpeechError> {
         request.check()?;
         let voice = self.voices.pick(request)?;
+        if foreign_letters(&request.text) > FOREIGN_LIMIT {
+            return Err(SpeechError::Unspeakable {
+                text: request.text.chars().take(unknown::SHOWN).collect(),
+                reason: format!(
+                    "most of its letters are not Latin; voices here speak {}",
+                    self.voices.languages()
+                ),
+            });
+        }
         let sentences = self.voices.english(voice)?.sentences(&request.text)?;
         let spoken = |sentence: &Sentence| !sentence.words.is_empty();
         if sentences.iter().any(spoken) {
@@ -230,7 +242,8 @@ impl SpeechPipeline {
         Ok(speech)
     }
 
-    /// Speak a text sentence by sentence: what is held at once does not grow with the text's sound.
+    /// Speak a text sentence by sentence, in order: what is held at once does not grow with the
+    /// text's sound.
     ///
     /// # Errors
     /// As [`SpeechPipeline::speak`], and those of `take`.
@@ -247,26 +260,67 @@ impl SpeechPipeline {
         let network = self.voices.network(voice)?;
         let (began, of) = (Instant::now(), sentences.len());
         let mut left = SecondsLeft::new(of as f64);
-        for (at, sentence) in sentences.iter().enumerate() {
+        let mut report = |done: usize| {
+            let secs_left = left.update(began.elapsed(), done as f64);
             progress.report(ProgressEvent {
                 what: format!("speaking as {}", self.voices.id(voice)),
-                step: at as u64,
+                step: done as u64,
                 of: of as u64,
-                secs_left: left.update(began.elapsed(), at as f64),
+                secs_left,
             });
-            let mut spoken = self.sentence(sentence, network.as_ref(), request, cancel)?;
-            if at + 1 < of {
-                spoken.rest_secs = rest_secs(sentence.pause, request);
+        };
+        let mut done = 0;
+        report(done);
+        for some in sentences.chunks(self.voices.threads()) {
+            for spoken in self.beside(some, network.as_ref(), request, cancel) {
+                let (mut spoken, pause) = spoken?;
+                done += 1;
+                if done < of {
+                    spoken.rest_secs = rest_secs(pause, request);
+                }
+                take(spoken)?;
+                report(done);
             }
-            take(spoken)?;
         }
-        progress.report(ProgressEvent {
-            what: format!("speaking as {}", self.voices.id(voice)),
-            step: of as u64,
-            of: of as u64,
-            secs_left: None,
-        });
         Ok(())
+    }
+
+    /// Speak a few sentences at once, each on a thread of its own.
+    fn beside(
+        &self,
+        sentences: &[Sentence],
+        network: &dyn Network,
+        request: &SpeechRequest,
+        cancel: &CancelToken,
+    ) -> Vec<Result<(SpokenSentence, Pause), SpeechError>> {
+        let speak = |sentence: &Sentence| {
+            let spoken = self.sentence(sentence, network, request, cancel)?;
+            Ok((spoken, sentence.pause))
+        };
+        if let [only] = sentences {
+            return vec![speak(only)];
+        }
+        std::thread::scope(|scope| {
+            let speak = &speak;
+            let work: Vec<_> = sentences
+                .iter()
+                .map(|sentence| {
+                    std::thread::Builder::new()
+                        .name("speech".into())
+                        .spawn_scoped(scope, move || speak(sentence))
+                        // A machine out of threads still speaks.
+                        .map_err(|_no_thread| sentence)
+                })
+                .collect();
+            work.into_iter()
+                .map(|work| match work {
+                    Ok(work) => work
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                    Err(sentence) => speak(sentence),
+                })
+                .collect()
+        })
     }
 
     fn sentence(
@@ -338,7 +392,7 @@ fn add(
         .words
         .first()
         .map_or(0, |(_, tokens)| at(tokens.start));
-    let last = piece.words.last().map_or(0, |(_, tokens)| at(tokens.end));
+    let last = piece.words.last().map_or(0, |(_, tokens)| at(tokens.start));
     let (begin, end) = levels::kept(&sound.samples, (first, last));
     let offset = samples.len();
     let mut kept = sound.samples.get(begin..end).unwrap_or_default().to_vec();

@@ -13,6 +13,11 @@ pub(super) const RATE_HZ: u32 = 24_000;
 /// Samples of one frame of the durations that networks predict: 25 ms.
 pub(super) const FRAME_SAMPLES: usize = 600;
 
+/// How much earlier a token is heard than the durations before it say: 3 frames. Kokoro's own
+/// pipeline takes off as much (hexgrad/kokoro, `KPipeline.join_timestamps`), and hibari learned its
+/// durations from it: with this, stops and vowels lie on their tokens in both.
+const EARLY_SAMPLES: usize = 3 * FRAME_SAMPLES;
+
 /// Most tokens a voice is given at once, with the silent ones at both ends. Kokoro takes 512;
 /// both were trained on shorter sentences.
 pub(super) const TOKENS_LIMIT: usize = 402;
@@ -27,7 +32,7 @@ const TOKEN_LIMIT_FRAMES: usize = 400;
 pub(super) struct Sound {
     /// One channel at [`RATE_HZ`].
     pub(super) samples: Vec<f32>,
-    /// Where each token begins, and where the last one ends.
+    /// Where each token is heard to begin, and where the last one is heard to end.
     pub(super) begins: Vec<usize>,
 }
 
@@ -37,15 +42,15 @@ pub(super) trait Network: Send + Sync {
     fn sound(&self, tokens: &[i64], rate: f32, cancel: &CancelToken) -> Result<Sound, SpeechError>;
 }
 
-/// Open a network, with `inner` values as outputs.
+/// Open a network for `runs` runs at once, with `inner` values as outputs.
 pub(super) fn load(
     runtime: &OnnxRuntime,
     path: &Path,
-    threads: usize,
+    runs: usize,
     inner: &[&str],
 ) -> Result<OnnxSession, SpeechError> {
     let options = OnnxOptions {
-        threads,
+        runs,
         inner_outputs: inner.iter().map(|name| (*name).to_owned()).collect(),
     };
     Ok(OnnxSession::load(runtime, path, &options)?)
@@ -92,6 +97,11 @@ pub(super) fn timed(
         begin += frames * FRAME_SAMPLES;
         begins.push(begin);
     }
+    if let Some((first, later)) = begins.split_first_mut() {
+        for begin in later {
+            *begin = begin.saturating_sub(EARLY_SAMPLES).max(*first);
+        }
+    }
     if begin != samples.len() {
         let got = format!("{} samples", samples.len());
         return Err(bad(voice, got, format!("the {begin} of its durations")));
@@ -105,8 +115,10 @@ mod tests {
 
     #[test]
     fn durations_must_fill_the_sound() {
+        let sound = timed("v", vec![0.0; 4800], &[5.0, 2.0, 1.0], 3).unwrap();
+        assert_eq!(sound.begins, [0, 1200, 2400, 3000]);
         let sound = timed("v", vec![0.0; 1800], &[1.0, 2.0], 2).unwrap();
-        assert_eq!(sound.begins, [0, 600, 1800]);
+        assert_eq!(sound.begins, [0, 0, 0]);
         for (samples, frames) in [
             (vec![0.0; 1800], &[1.0, 1.0][..]),
             (vec![0.0; 600], &[1.0]),

@@ -1,6 +1,6 @@
 //! Sounds of words that no lexicon has, by the character networks of hibari-tts.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use engine_base::CancelToken;
 use engine_onnx::{OnnxData, OnnxRuntime, OnnxSession, OnnxTensor};
 use serde::Deserialize;
 
-use super::english::UnknownWords;
+use super::english::{UnknownWords, foreign_letters};
 use super::error::SpeechError;
 use super::files::read_json;
 use super::network;
@@ -19,6 +19,9 @@ const LENGTH_LIMIT: usize = 64;
 
 /// Longest word that is read at all; no word of a language is longer.
 const WORD_LIMIT: usize = 400;
+
+/// Letters of a text that an error shows.
+pub(super) const SHOWN: usize = 40;
 
 /// The alphabets of a network.
 #[derive(Debug, Deserialize)]
@@ -117,13 +120,17 @@ impl UnknownWords for LetterNetwork {
         for piece in letters.chunks(self.length) {
             sounds.push_str(&self.read(piece)?);
         }
-        let heard: HashSet<char> = sounds.chars().collect();
-        if heard.iter().any(|c| c.is_alphabetic()) {
-            return Ok(sounds);
+        if letters.is_empty() && foreign_letters(word) > 0.0 {
+            return Err(SpeechError::Unspeakable {
+                text: word.chars().take(SHOWN).collect(),
+                reason: "expected letters of the Latin script, or others the voice was taught"
+                    .into(),
+            });
         }
-        Err(SpeechError::Unspeakable {
-            text: word.chars().take(40).collect(),
-            reason: "expected letters of the Latin script, or others the voice was taught".into(),
-        })
+        // Stress alone is no sound.
+        let heard = sounds
+            .chars()
+            .any(|sound| !matches!(sound, 'ˈ' | 'ˌ' | 'ː'));
+        Ok(if heard { sounds } else { String::new() })
     }
 }

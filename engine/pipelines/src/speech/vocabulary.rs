@@ -1,6 +1,6 @@
 //! Sounds as the tokens of a network, and sentences in pieces that a network can take.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
@@ -41,7 +41,7 @@ struct Unit {
 impl Vocabulary {
     /// Read `vocab.json`: an object of single symbols and their numbers.
     pub(super) fn open(path: &Path) -> Result<Self, SpeechError> {
-        let table: HashMap<String, i64> = read_json("the alphabet of the voices", path)?;
+        let table: BTreeMap<String, i64> = read_json("the alphabet of the voices", path)?;
         let mut tokens = HashMap::with_capacity(table.len());
         for (symbol, token) in table {
             let mut chars = symbol.chars();

@@ -1,5 +1,6 @@
 //! Which voices there are, and what each is opened from.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,7 +81,7 @@ impl Voices {
         let mut voices = Self {
             runtime,
             files: files.clone(),
-            threads,
+            threads: threads.max(1),
             vocabulary: Arc::new(vocabulary),
             infos: Vec::new(),
             voices: Vec::new(),
@@ -134,6 +135,11 @@ impl Voices {
         &self.infos
     }
 
+    /// How many sentences may be spoken at once.
+    pub(super) const fn threads(&self) -> usize {
+        self.threads
+    }
+
     pub(super) fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
@@ -177,17 +183,17 @@ impl Voices {
         }
     }
 
+    /// Languages there are, with commas.
+    pub(super) fn languages(&self) -> String {
+        let languages = self.infos.iter().map(|info| info.language.as_str());
+        let known: BTreeSet<&str> = languages.collect();
+        known.into_iter().collect::<Vec<_>>().join(", ")
+    }
+
     fn no_language(&self, request: &SpeechRequest) -> SpeechError {
-        let mut known: Vec<_> = self
-            .infos
-            .iter()
-            .map(|info| info.language.as_str())
-            .collect();
-        known.sort_unstable();
-        known.dedup();
         SpeechError::NoLanguage {
             language: request.language.clone(),
-            known: known.join(", "),
+            known: self.languages(),
         }
     }
 
