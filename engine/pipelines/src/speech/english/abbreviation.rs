@@ -34,7 +34,11 @@ enum Needs {
 use Needs::{Digit, Name, Nothing, Point};
 
 /// Written without its point, spoken, what must follow, whether it can end a sentence.
-const SHORT: [(&str, &str, Needs, End); 92] = [
+const SHORT: [(&str, &str, Needs, End); 96] = [
+    ("WWI", "World War One", Nothing, End::Starter),
+    ("WWII", "World War Two", Nothing, End::Starter),
+    ("tsp", "teaspoons", Nothing, End::Starter),
+    ("tbsp", "tablespoons", Nothing, End::Starter),
     ("Mr", "Mister", Nothing, End::Never),
     ("Mrs", "Missus", Nothing, End::Never),
     ("Ms", "Miz", Nothing, End::Never),

@@ -62,8 +62,9 @@ pub(super) enum Piece {
 type Reader = fn(&At<'_>) -> Option<(usize, String)>;
 
 /// Readers of what begins with a digit or a sign of a number, the more particular ones first.
-const FIGURES: [Reader; 20] = [
+const FIGURES: [Reader; 21] = [
     figure::phone,
+    figure::name,
     address::page,
     address::mail,
     address::file,
