@@ -92,7 +92,8 @@ pub(super) fn page(at: &At<'_>) -> Option<(usize, String)> {
     let host = host(&mut cursor)?;
     let domain = host.rsplit('.').next()?;
     let plain = host.chars().all(|next| !next.is_uppercase());
-    if !scheme && !www && !(plain && DOMAINS.contains(&domain)) {
+    let shown = scheme || www || plain && DOMAINS.contains(&domain);
+    if !shown {
         return None;
     }
     let www = if www {
