@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::ModelsCommand;
+use crate::commands::{BenchArgs, ModelsCommand};
 
 /// Turn a premise into a finished film on your own machine.
 #[derive(Debug, Parser)]
@@ -62,6 +62,11 @@ pub(crate) enum Command {
     )]
     #[command(subcommand)]
     Models(ModelsCommand),
+    /// Measure this machine, and keep receipts
+    #[command(
+        after_help = "Examples:\n  longtake bench\n  longtake bench text --json\n  longtake bench text --peers"
+    )]
+    Bench(BenchArgs),
     /// List the node types a workflow can use
     Nodes {
         /// Show everything about one type

@@ -1,5 +1,6 @@
 //! Each command line as a command of the studio.
 
+mod bench;
 mod models;
 
 use std::fmt::Write as _;
@@ -20,6 +21,7 @@ use crate::args::{
 use crate::bars::{Bars, clock};
 use crate::size;
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use models::ModelsCommand;
 
 /// Carry out the command line; gives the exit status.
@@ -32,6 +34,7 @@ pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioErr
         Command::Project(command) => project(cli, command),
         Command::Cache(command) => cache(cli, command),
         Command::Models(command) => models::models(cli, command, cancel),
+        Command::Bench(args) => bench::bench(cli, args),
         Command::Nodes { type_name } => nodes(cli, type_name.as_deref()),
     }
 }
