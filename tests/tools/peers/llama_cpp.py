@@ -1,13 +1,13 @@
 """llama.cpp, driven line by line for `longtake-bench text`.
 
 Reads one JSON request a line, writes one JSON reply a line:
-    {"do": "load", "path": P, "threads": N}         -> {"version": V}
+    {"do": "load", "path": P, "threads": N, "kv_f32": B} -> {"version": V}
     {"do": "greedy", "text": T, "new": N}           -> {"prompt": [ids], "new": [ids]}
-    {"do": "prefill", "ids": [ids]}                 -> {"secs": S}
-    {"do": "decode", "prompt": [ids], "ids": [ids]} -> {"secs": S}, of `ids` one by one
+    {"do": "prefill", "ids": [ids]}                 -> {"secs": S, "cpu_secs": S}
+    {"do": "decode", "prompt": [ids], "ids": [ids]} -> the same, of `ids` one by one
     {"do": "logits", "ids": [ids], "out": F}        -> {"vocab": V}; F holds f32 [ids, vocab]
-Needs llama-cpp-python, built from source for the machine: see requirements.txt and
-    CMAKE_ARGS=-DGGML_NATIVE=ON pip install --no-binary llama-cpp-python -r requirements.txt
+Needs llama-cpp-python, built from source for the machine: see llama_cpp.txt and
+    CMAKE_ARGS=-DGGML_NATIVE=ON pip install --no-binary llama-cpp-python -r llama_cpp.txt
 """
 
 import json
@@ -27,7 +27,8 @@ def load(request):
         n_batch=512,
         n_threads=threads,
         n_threads_batch=threads,
-        logits_all=request.get("logits_all", False),
+        type_k=0 if request.get("kv_f32") else None,
+        type_v=0 if request.get("kv_f32") else None,
         verbose=False,
     )
     return {"version": llama_cpp.__version__}
@@ -45,20 +46,24 @@ def greedy(request):
     return {"prompt": prompt, "new": new}
 
 
+def spent(start):
+    return {"secs": time.perf_counter() - start[0], "cpu_secs": time.process_time() - start[1]}
+
+
 def prefill(request):
     model.reset()
-    start = time.perf_counter()
+    start = time.perf_counter(), time.process_time()
     model.eval(request["ids"])
-    return {"secs": time.perf_counter() - start}
+    return spent(start)
 
 
 def decode(request):
     model.reset()
     model.eval(request["prompt"])
-    start = time.perf_counter()
+    start = time.perf_counter(), time.process_time()
     for token in request["ids"]:
         model.eval([token])
-    return {"secs": time.perf_counter() - start}
+    return spent(start)
 
 
 def logits(request):

@@ -80,7 +80,7 @@ enum Task {
     #[command(
         after_help = "Examples:\n  cargo xtask bench                 list the benches\n  cargo \
                             xtask bench all            run every one\n  cargo xtask bench NAME \
-                            --keep     keep the receipt in tests/receipts/, for a table\n\nWithout \
+                            --keep     keep the receipt in tests/receipts/, for a table\n  cargo xtask bench text --peers     against llama.cpp, built from source first\n\nWithout \
                             --keep receipts go to tests/receipts/local/, which git ignores."
     )]
     Bench {
@@ -89,6 +89,12 @@ enum Task {
         /// Keep the receipts where tables may refer to them.
         #[arg(long)]
         keep: bool,
+        /// Build what each bench is compared with, and measure it in turn with ours.
+        #[arg(long)]
+        peers: bool,
+        /// Print nothing but one line of JSON for each bench.
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -127,7 +133,20 @@ fn main() -> ExitCode {
             suite::run(&root, extent)
         }
         Task::Check => check::run(&root),
-        Task::Bench { what, keep } => bench::run(&root, &what, keep),
+        Task::Bench {
+            what,
+            keep,
+            peers,
+            json,
+        } => bench::run(
+            &root,
+            &bench::Order {
+                what: &what,
+                keep,
+                peers,
+                json,
+            },
+        ),
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{ModelsCommand, SPEAK_EXAMPLES, SpeakArgs};
+use crate::commands::{BenchArgs, ModelsCommand, SPEAK_EXAMPLES, SpeakArgs};
 
 /// Turn a premise into a finished film on your own machine.
 #[derive(Debug, Parser)]
@@ -65,6 +65,11 @@ pub(crate) enum Command {
     /// Speak a text into a sound file
     #[command(after_help = SPEAK_EXAMPLES)]
     Speak(Box<SpeakArgs>),
+    /// Measure this machine, and keep receipts
+    #[command(
+        after_help = "Examples:\n  longtake bench\n  longtake bench text --json\n  longtake bench text --peers"
+    )]
+    Bench(BenchArgs),
     /// List the node types a workflow can use
     Nodes {
         /// Show everything about one type

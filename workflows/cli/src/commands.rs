@@ -1,5 +1,6 @@
 //! Each command line as a command of the studio.
 
+mod bench;
 mod models;
 mod speak;
 
@@ -21,6 +22,7 @@ use crate::args::{
 use crate::bars::{Bars, clock};
 use crate::size;
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use models::ModelsCommand;
 pub(crate) use speak::{SPEAK_EXAMPLES, SpeakArgs};
 
@@ -35,6 +37,7 @@ pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioErr
         Command::Cache(command) => cache(cli, command),
         Command::Models(command) => models::models(cli, command, cancel),
         Command::Speak(args) => speak::speak(cli, args, cancel),
+        Command::Bench(args) => bench::bench(cli, args),
         Command::Nodes { type_name } => nodes(cli, type_name.as_deref()),
     }
 }

@@ -25,7 +25,7 @@ const PLAN_FLOOR: f64 = 1.5;
 
 const MICROS: &str = "us/node";
 
-fn run(receipt: &mut Receipt) -> Result<()> {
+fn run(receipt: &mut Receipt, _peers: bool) -> Result<()> {
     let folder = tempfile::Builder::new()
         .prefix("longtake-executor-")
         .tempdir_in(scratch()?)?;

@@ -46,7 +46,7 @@ fn options() -> EncodeOptions {
     }
 }
 
-fn run(receipt: &mut Receipt) -> Result<()> {
+fn run(receipt: &mut Receipt, _peers: bool) -> Result<()> {
     let folder = tempfile::Builder::new()
         .prefix("longtake-export-")
         .tempdir_in(scratch()?)?;

@@ -9,6 +9,7 @@
 mod executor;
 mod export;
 mod memory;
+mod peer;
 mod samples;
 mod sound;
 mod text;
@@ -31,8 +32,8 @@ struct Bench {
     name: &'static str,
     /// What it measures, in one line.
     about: &'static str,
-    /// Measures and fills the receipt.
-    run: fn(&mut Receipt) -> Result<()>,
+    /// Measures and fills the receipt; with peers when asked to.
+    run: fn(&mut Receipt, bool) -> Result<()>,
 }
 
 const BENCHES: &[Bench] = &[
@@ -48,6 +49,12 @@ const BENCHES: &[Bench] = &[
 struct Arguments {
     /// Benches to run, or `all`; without any they are listed.
     what: Vec<String>,
+    /// Measure the peers of each bench in turn with ours.
+    #[arg(long)]
+    peers: bool,
+    /// Print nothing but the last line, which is JSON.
+    #[arg(long)]
+    json: bool,
     /// Folder for the receipts.
     #[arg(long, default_value = "tests/receipts/local")]
     receipts: PathBuf,
@@ -86,12 +93,17 @@ fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     for bench in benches {
-        println!("== {}: {}", bench.name, bench.about);
+        if !arguments.json {
+            println!("== {}: {}", bench.name, bench.about);
+        }
         let mut receipt = Receipt::new(bench.name)?;
         let before = load_average();
-        (bench.run)(&mut receipt).with_context(|| format!("bench {:?}", bench.name))?;
+        (bench.run)(&mut receipt, arguments.peers)
+            .with_context(|| format!("bench {:?}", bench.name))?;
         add_load(&mut receipt, before)?;
-        print_table(&receipt);
+        if !arguments.json {
+            print_table(&receipt);
+        }
         let path = receipt.write(&arguments.receipts)?;
         receipt.print_last_line(&path, std::io::stdout().lock())?;
     }
@@ -154,12 +166,12 @@ mod tests {
         Bench {
             name: "plan",
             about: "planning",
-            run: |_| Ok(()),
+            run: |_, _| Ok(()),
         },
         Bench {
             name: "store",
             about: "commits",
-            run: |_| Ok(()),
+            run: |_, _| Ok(()),
         },
     ];
 

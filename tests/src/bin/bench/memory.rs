@@ -31,7 +31,7 @@ fn film(shots: usize, preset: &'static str) -> LongFilm {
     }
 }
 
-fn run(receipt: &mut Receipt) -> Result<()> {
+fn run(receipt: &mut Receipt, _peers: bool) -> Result<()> {
     let own = std::env::current_exe()?;
     let program = own.with_file_name(format!("longtake{}", std::env::consts::EXE_SUFFIX));
     ensure!(

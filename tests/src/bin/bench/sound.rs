@@ -58,7 +58,7 @@ fn stretch(minute: i64) -> SoundMix {
     }
 }
 
-fn run(receipt: &mut Receipt) -> Result<()> {
+fn run(receipt: &mut Receipt, _peers: bool) -> Result<()> {
     let folder = tempfile::Builder::new()
         .prefix("longtake-sound-")
         .tempdir_in(scratch()?)?;
