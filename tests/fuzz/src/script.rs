@@ -1,11 +1,11 @@
 //! Scripts: read in both forms, written, looked over, planned.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use engine_base::Rational;
 use flow_story::{
-    Assets, FAULTS_MAX, Fault, Parsed, Script, lint, parse, parse_json, parse_markdown, plan_film,
-    to_json, to_markdown,
+    Assets, FAULTS_MAX, Fault, Parsed, Script, SpokenLine, WordTime, lint, parse, parse_json,
+    parse_markdown, plan_film, to_json, to_markdown,
 };
 use flow_timeline::{FilmFormat, FilmPlan};
 
@@ -94,8 +94,33 @@ fn everything(script: &Script) -> Assets {
             .shots()
             .map(|shot| (shot.id.clone(), "take.png".to_owned()))
             .collect(),
+        spoken: spoken(script),
         names: Some(names),
     }
+}
+
+/// Every second line is spoken, for no time or for minutes, its words where they may lie and
+/// where they may not.
+fn spoken(script: &Script) -> BTreeMap<String, SpokenLine> {
+    let mut spoken = BTreeMap::new();
+    for shot in script.shots() {
+        for (at, line) in shot.lines.iter().enumerate().step_by(2) {
+            let long = i64::try_from(at % 5).unwrap_or(0) * 17;
+            let word = |end_byte: usize| WordTime {
+                end_byte,
+                start_millis: 900 - long,
+                end_millis: long * 1000,
+            };
+            let line = SpokenLine {
+                secs: Rational::whole(long),
+                words: [1, line.text.len() / 2, line.text.len(), usize::MAX]
+                    .map(word)
+                    .into(),
+            };
+            spoken.insert(flow_story::speech_name(&shot.id, at + 1), line);
+        }
+    }
+    spoken
 }
 
 /// No file is there.
