@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{BenchArgs, ModelsCommand, SPEAK_EXAMPLES, SpeakArgs};
+use crate::commands::{BenchArgs, ModelsCommand, RebuildArgs, SPEAK_EXAMPLES, SpeakArgs};
 
 /// Turn a premise into a finished film on your own machine.
 #[derive(Debug, Parser)]
@@ -36,6 +36,11 @@ pub(crate) enum Command {
     /// Make a film from a script and stills, videos and sounds
     #[command(after_help = FILM_EXAMPLES)]
     Film(Box<FilmArgs>),
+    /// Make a film again from its own file
+    #[command(
+        after_help = "Examples:\n  longtake rebuild lighthouse.mp4\n  longtake rebuild lighthouse.mp4 --stills pictures --out again.mp4"
+    )]
+    Rebuild(RebuildArgs),
     /// Run a workflow document
     #[command(after_help = "Example:\n  longtake run workflow.json --set title.value=\"Dusk\"")]
     Run(RunArgs),

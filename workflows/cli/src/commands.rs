@@ -2,6 +2,7 @@
 
 mod bench;
 mod models;
+mod rebuild;
 mod speak;
 
 use std::fmt::Write as _;
@@ -24,12 +25,14 @@ use crate::size;
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use models::ModelsCommand;
+pub(crate) use rebuild::RebuildArgs;
 pub(crate) use speak::{SPEAK_EXAMPLES, SpeakArgs};
 
 /// Carry out the command line; gives the exit status.
 pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioError> {
     match &cli.command {
         Command::Film(args) => film(cli, args, cancel),
+        Command::Rebuild(args) => rebuild::rebuild(cli, args, cancel),
         Command::Run(args) => run(cli, args, cancel),
         Command::Plan(args) => plan(cli, args),
         Command::Script(command) => script(cli, command),

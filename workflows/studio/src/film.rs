@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine_base::{CancelToken, Code, Rational};
 use flow_executor::RunReport;
 use flow_graph::Value;
-use flow_nodes::{FilmDocument, FilmFiles, FilmOptions, film_document};
+use flow_nodes::{FilmDocument, FilmFile, FilmFiles, FilmOptions, film_document};
 use flow_story::{Assets, FrameSize, Parsed, Script};
 use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
 use serde::Serialize;
@@ -15,11 +15,12 @@ use serde::Serialize;
 use crate::command::{Command, Edit};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
-use crate::library::Library;
+use crate::library::{Library, file_name};
+use crate::manifest::{Manifest, ManifestFile};
 use crate::premise::{self, PremiseRequest};
 use crate::project::{EXTENSION, Project};
 use crate::studio::Studio;
-use crate::voices::{Speaking, SpokenFilm};
+use crate::voices::{self, Speaking, SpokenFilm};
 use crate::{export, fault, memory};
 
 /// What film to make.
@@ -110,8 +111,19 @@ impl Studio {
         watcher: &Arc<dyn Watcher>,
         cancel: &CancelToken,
     ) -> Result<FilmReport, StudioError> {
+        self.make(request, None, watcher, cancel)
+    }
+
+    /// Make a film, from what a film's own file holds when `manifest` is there.
+    pub(crate) fn make(
+        &self,
+        request: &FilmRequest,
+        manifest: Option<&Manifest>,
+        watcher: &Arc<dyn Watcher>,
+        cancel: &CancelToken,
+    ) -> Result<FilmReport, StudioError> {
         let began = self.clock.monotonic();
-        let prepared = self.prepare(request, Wanted::Film, watcher, cancel)?;
+        let prepared = self.prepare(request, manifest, Wanted::Film, watcher, cancel)?;
         let running = Arc::new(prepared.project.begin(cancel));
         watcher.event(StudioEvent::Stage {
             what: "making the film".into(),
@@ -175,20 +187,22 @@ impl Studio {
         request: &FilmRequest,
         watcher: &Arc<dyn Watcher>,
     ) -> Result<crate::PlanReport, StudioError> {
-        let prepared = self.prepare(request, Wanted::Plan, watcher, &CancelToken::new())?;
+        let prepared = self.prepare(request, None, Wanted::Plan, watcher, &CancelToken::new())?;
         self.plan_of(&prepared.film.document, &targets(&prepared.film))
     }
 
     fn prepare(
         &self,
         request: &FilmRequest,
+        manifest: Option<&Manifest>,
         wanted: Wanted,
         watcher: &Arc<dyn Watcher>,
         cancel: &CancelToken,
     ) -> Result<Prepared, StudioError> {
-        let imported = match &request.script {
-            Some(path) => Some(read_script(path, watcher.as_ref())?),
-            None => None,
+        let imported = match (&request.script, manifest) {
+            (_, Some(manifest)) => Some(script_of(manifest)?),
+            (Some(path), None) => Some(read_script(path, watcher.as_ref())?),
+            (None, None) => None,
         };
         let (folder, out) = places(request, imported.as_ref())?;
         export::check_writable(&out)?;
@@ -206,9 +220,13 @@ impl Studio {
         let mut script = project.script()?;
         script.film.size = request.size.or(script.film.size);
         script.film.fps = request.fps.or(script.film.fps);
+        let cast = match manifest {
+            Some(manifest) => SpokenFilm::of(manifest.spoken.clone()),
+            None => voices::cast(&script, &request.speaking)?,
+        };
         let spoken = match wanted {
-            Wanted::Film => self.speak_lines(&script, &request.speaking, watcher, cancel)?,
-            Wanted::Plan => self.spoken_lines(&script, &request.speaking, watcher)?,
+            Wanted::Film => self.speak_lines(cast, watcher, cancel)?,
+            Wanted::Plan => self.spoken_lines(cast, watcher)?,
         };
         for what in &spoken.notes {
             watcher.event(StudioEvent::Warning { what: what.clone() });
@@ -217,6 +235,9 @@ impl Studio {
             what: "reading the files".into(),
         });
         let mut library = Library::new(&project, &self.store, folders(request));
+        if let Some(manifest) = manifest {
+            library.pin(manifest.files.clone());
+        }
         let format = format_of(&script)?;
         let mut assets = lengths(&script, &format, &mut library)?;
         spoken.tell(&mut assets);
@@ -240,11 +261,15 @@ impl Studio {
             let what = format!("no font here has the character {missing:?}: it will be a box");
             watcher.event(StudioEvent::Warning { what });
         }
-        let defaults = FilmOptions::default();
+        let manifest = match manifest {
+            Some(manifest) => manifest.clone(),
+            None => manifest_of(request, &script, &files, &spoken)?,
+        };
         let options = FilmOptions {
-            crf: request.crf.unwrap_or(defaults.crf),
-            preset: request.preset.as_deref().unwrap_or(defaults.preset),
-            burn_subtitles: request.burn_subtitles,
+            crf: manifest.crf,
+            preset: &manifest.preset,
+            burn_subtitles: manifest.burn_subtitles,
+            manifest: &manifest.to_text()?,
         };
         let film = film_document(&plan, &files, &spoken.lines, &options, &self.fonts).map_err(
             |error| StudioError::new(Code::BadInput, format!("cannot compile the film: {error}")),
@@ -278,7 +303,8 @@ impl Studio {
         let written =
             premise::script(premise, &format, folders, project, watcher.as_ref(), cancel)?;
         if let Some(mut script) = written {
-            let spoken = self.speak_lines(&script, &request.speaking, watcher, cancel)?;
+            let cast = voices::cast(&script, &request.speaking)?;
+            let spoken = self.speak_lines(cast, watcher, cancel)?;
             fit(&mut script, &format, &spoken, watcher.as_ref());
             import(project, &script)?;
             premise::remember(premise, &format, folders, project)?;
@@ -363,13 +389,50 @@ pub(crate) fn load_script(path: &Path) -> Result<Parsed, StudioError> {
     })
 }
 
-fn import(project: &Project, script: &Script) -> Result<(), StudioError> {
-    let script = serde_json::from_str(&flow_story::to_json(script)).map_err(|error| {
+fn script_of(manifest: &Manifest) -> Result<Script, StudioError> {
+    let text = manifest.script.to_string();
+    let parsed = flow_story::parse_json(&text).map_err(|faults| faulty(&faults))?;
+    Ok(parsed.script)
+}
+
+fn manifest_of(
+    request: &FilmRequest,
+    script: &Script,
+    files: &FilmFiles,
+    spoken: &SpokenFilm,
+) -> Result<Manifest, StudioError> {
+    let defaults = FilmOptions::default();
+    let file = |(source, file): (&SourceRef, &FilmFile)| {
+        let kept = ManifestFile {
+            content: file.content,
+            media_type: file.media_type.clone(),
+        };
+        (file_name(source), kept)
+    };
+    Ok(Manifest {
+        files: files.iter().map(file).collect(),
+        spoken: spoken.lines.clone(),
+        crf: request.crf.unwrap_or(defaults.crf),
+        preset: request
+            .preset
+            .clone()
+            .unwrap_or_else(|| defaults.preset.to_owned()),
+        burn_subtitles: request.burn_subtitles,
+        ..Manifest::new(json_of(script)?)
+    })
+}
+
+fn json_of(script: &Script) -> Result<serde_json::Value, StudioError> {
+    serde_json::from_str(&flow_story::to_json(script)).map_err(|error| {
         StudioError::new(
             Code::Internal,
             format!("cannot write the script down: {error}"),
         )
-    })?;
+    })
+}
+
+fn import(project: &Project, script: &Script) -> Result<(), StudioError> {
+    let script = json_of(script)?;
     project
         .command(Command::Edit(Edit::ImportScript { script }))
         .map(drop)

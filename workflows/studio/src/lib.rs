@@ -17,6 +17,7 @@ mod film;
 mod library;
 mod llm_local;
 mod llm_remote;
+mod manifest;
 mod memory;
 mod models;
 mod order;
@@ -41,6 +42,7 @@ pub use film::{FilmReport, FilmRequest};
 pub use flow_story::{FrameSize, Length};
 pub use llm_local::LocalLlm;
 pub use llm_remote::{Key, RemoteLlm, RemoteOptions};
+pub use manifest::RebuildReport;
 pub use memory::peak_bytes;
 pub use models::{
     InspectedFile, ModelInspected, ModelPulled, ModelRemoved, ModelRow, ModelVerified,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::StudioError;
+use crate::manifest::ManifestFile;
 use crate::project::Project;
 use crate::samples;
 
@@ -36,6 +37,8 @@ pub(crate) struct Library<'a> {
     project: &'a Project,
     store: &'a Store,
     folders: Vec<PathBuf>,
+    /// Contents that files must have, by what they are read as and their names.
+    pinned: BTreeMap<String, ManifestFile>,
     missing: BTreeMap<SourceRef, Vec<String>>,
     found: FilmFiles,
 }
@@ -48,8 +51,42 @@ impl<'a> Library<'a> {
             project,
             store,
             folders,
+            pinned: BTreeMap::new(),
             missing,
             found,
+        }
+    }
+
+    /// Take only files of these contents, by [`file_name`]: from the store, else by their names.
+    pub(crate) fn pin(&mut self, files: BTreeMap<String, ManifestFile>) {
+        self.pinned = files;
+    }
+
+    /// The file of `source` as it is pinned: from the store, else what `find` comes upon, if it is
+    /// the same.
+    fn pinned(&self, source: &SourceRef) -> Option<Known> {
+        let file = self.pinned.get(&file_name(source))?;
+        self.store.blob_path(&file.content).ok()?;
+        Some(Known {
+            content: file.content,
+            media_type: file.media_type.clone(),
+        })
+    }
+
+    fn check_pinned(&self, source: &SourceRef, known: &Known) -> Result<(), StudioError> {
+        match self.pinned.get(&file_name(source)) {
+            Some(file) if file.content != known.content => {
+                let message = format!(
+                    "the {} {:?} is another file than the film was made from: expected content {}, \
+                     got {}",
+                    kind_name(source.kind),
+                    source.name,
+                    file.content.to_hex(),
+                    known.content.to_hex()
+                );
+                Err(StudioError::new(Code::NotFound, message))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -64,7 +101,13 @@ impl<'a> Library<'a> {
         }
         check_name(&source.name)?;
         let setting = format!("asset.{}.{}", kind_name(source.kind), source.name);
-        let known = if let Some(path) = self.in_folders(source) {
+        let known = if let Some(known) = self.pinned(source) {
+            let path = self.store.blob_path(&known.content)?;
+            let known = self.keep(&path, &known.media_type)?;
+            let value = serde_json::to_value(&known).unwrap_or(Value::Null);
+            self.project.db().set_setting(&setting, value)?;
+            known
+        } else if let Some(path) = self.in_folders(source) {
             let known = self.keep(&path, media_type(&path))?;
             if self.project.db().setting(&setting)? != serde_json::to_value(&known).ok() {
                 let value = serde_json::to_value(&known).unwrap_or(Value::Null);
@@ -80,6 +123,7 @@ impl<'a> Library<'a> {
             self.missing.insert(source.clone(), near);
             return Ok(None);
         };
+        self.check_pinned(source, &known)?;
         let path = self.store.blob_path(&known.content)?;
         let file = FilmFile {
             content: known.content,
@@ -230,6 +274,11 @@ fn check_name(name: &str) -> Result<(), StudioError> {
     }
     let message = format!("expected the name of a file inside the given folders, got {name:?}");
     Err(StudioError::new(Code::BadInput, message))
+}
+
+/// Name of a file in a film's manifest.
+pub(crate) fn file_name(source: &SourceRef) -> String {
+    format!("{}/{}", kind_name(source.kind), source.name)
 }
 
 const fn kind_name(kind: SourceKind) -> &'static str {

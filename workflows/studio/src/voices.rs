@@ -110,6 +110,14 @@ pub(crate) struct SpokenFilm {
 }
 
 impl SpokenFilm {
+    /// These lines, not spoken yet.
+    pub(crate) fn of(lines: SpeechLines) -> Self {
+        Self {
+            lines,
+            ..Self::default()
+        }
+    }
+
     /// Enter the sounds into what a plan knows.
     pub(crate) fn tell(&self, assets: &mut Assets) {
         assets.spoken.clone_from(&self.sounds);
@@ -128,20 +136,16 @@ pub struct Speaking {
 }
 
 impl Studio {
-    /// Speak the lines of `script` that have no recorded voice. Those whose sound is in the cache
-    /// are not spoken again.
+    /// Speak the lines of a film. Those whose sound is in the cache are not spoken again.
     ///
     /// # Errors
-    /// A voice that was asked for by name is not here; the run was stopped. Everything else that
-    /// keeps a line silent is a note.
+    /// The run was stopped. Everything else that keeps a line silent is a note.
     pub(crate) fn speak_lines(
         &self,
-        script: &Script,
-        speaking: &Speaking,
+        mut spoken: SpokenFilm,
         watcher: &Arc<dyn Watcher>,
         cancel: &CancelToken,
     ) -> Result<SpokenFilm, StudioError> {
-        let mut spoken = cast(script, speaking)?;
         if spoken.lines.is_empty() {
             return Ok(spoken);
         }
@@ -193,11 +197,9 @@ impl Studio {
     /// cache yet have no sound, and a note says how many.
     pub(crate) fn spoken_lines(
         &self,
-        script: &Script,
-        speaking: &Speaking,
+        spoken: SpokenFilm,
         watcher: &Arc<dyn Watcher>,
     ) -> Result<SpokenFilm, StudioError> {
-        let spoken = cast(script, speaking)?;
         if spoken.lines.is_empty() {
             return Ok(spoken);
         }
@@ -205,7 +207,7 @@ impl Studio {
         let targets: Vec<String> = nodes.into_values().collect();
         let missing = self.plan_of(&document, &targets)?.will_run;
         if missing == 0 {
-            return self.speak_lines(script, speaking, watcher, &CancelToken::new());
+            return self.speak_lines(spoken, watcher, &CancelToken::new());
         }
         let notes = vec![format!(
             "{missing} lines are to be spoken first; until then their lengths are estimates"
@@ -217,8 +219,11 @@ impl Studio {
     }
 }
 
-/// Who speaks which line.
-fn cast(script: &Script, speaking: &Speaking) -> Result<SpokenFilm, StudioError> {
+/// Who speaks which line: those of `script` that have no recorded voice.
+///
+/// # Errors
+/// A voice that was asked for by name is not here.
+pub(crate) fn cast(script: &Script, speaking: &Speaking) -> Result<SpokenFilm, StudioError> {
     let mut film = SpokenFilm::default();
     let silent = |line: &flow_story::Line| line.voice.is_empty() && !line.text.trim().is_empty();
     if speaking.off || !script.lines().any(|(_, line)| silent(line)) {
