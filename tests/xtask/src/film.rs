@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{setup, steps};
+use crate::{models, setup, steps};
 
 /// Folder of the sample's script, pictures and sounds, from the root.
 const SAMPLES: &str = "assets/samples";
@@ -68,6 +68,42 @@ fn sample_arguments(root: &Path) -> Result<Vec<String>> {
     Ok(words.into())
 }
 
+/// Arguments with what a film of a premise lacks: the sample pictures, and a place in films/.
+fn premise_arguments(root: &Path, args: &[String]) -> Vec<String> {
+    let mut args = args.to_vec();
+    let Some(premise) = args.first().filter(|word| !word.starts_with('-')) else {
+        return args;
+    };
+    let name = file_name(premise);
+    let has = |args: &[String], option: &str| {
+        args.iter()
+            .any(|word| word == option || word.starts_with(&format!("{option}=")))
+    };
+    if !has(&args, "--stills") {
+        let stills = root.join(SAMPLES).join("stills");
+        args.extend(["--stills".to_owned(), stills.to_string_lossy().into_owned()]);
+    }
+    if !has(&args, "--out") && !has(&args, "--project") {
+        let film = root.join("films").join(format!("{name}.mp4"));
+        args.extend(["--out".to_owned(), film.to_string_lossy().into_owned()]);
+    }
+    args
+}
+
+/// The first words of a premise as the name of a file.
+fn file_name(premise: &str) -> String {
+    let words = premise
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .take(6)
+        .map(str::to_lowercase);
+    let name = words.collect::<Vec<_>>().join("-");
+    if name.is_empty() {
+        return "film".to_owned();
+    }
+    name.chars().take(60).collect()
+}
+
 /// Sets up, builds and runs `longtake film`. Relative paths in `args` are taken from where the
 /// task was started; those of the sample from the root.
 ///
@@ -75,6 +111,7 @@ fn sample_arguments(root: &Path) -> Result<Vec<String>> {
 /// Setup, the build or the film failed.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     setup::run(setup::Mode::Install)?;
+    models::run(setup::Mode::Install)?;
     // The development profile: crates in which time goes are optimized there too, and a fresh
     // clone is at its first film in half the time of a release build.
     steps::pass(
@@ -92,11 +129,11 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     let binary = target_folder(root)?.join("debug/longtake");
     let mut film = Command::new(binary);
     film.arg("film");
+    fs::create_dir_all(root.join("films")).context("cannot make the folder films")?;
     if args.is_empty() {
-        fs::create_dir_all(root.join("films")).context("cannot make the folder films")?;
         film.args(sample_arguments(root)?).current_dir(root);
     } else {
-        film.args(args);
+        film.args(premise_arguments(root, args));
     }
     steps::pass(&mut film)
 }
@@ -132,6 +169,26 @@ mod tests {
         }
         fs::create_dir_all(path.join(SAMPLES)).unwrap();
         path
+    }
+
+    #[test]
+    fn a_premise_gets_the_sample_pictures_and_a_place() {
+        let words = |args: &[&str]| -> Vec<String> {
+            let args: Vec<String> = args.iter().map(|word| (*word).to_owned()).collect();
+            premise_arguments(Path::new("tree"), &args)
+        };
+        let film = words(&["Ada's clock, before the town floods again", "--seed", "3"]);
+        assert_eq!(film[3], "--stills");
+        assert!(film[4].ends_with("assets/samples/stills"));
+        assert!(
+            film[6].ends_with("films/ada-s-clock-before-the-town.mp4"),
+            "{film:?}"
+        );
+        let given = ["A premise", "--stills", "my", "--out", "b.mp4"];
+        assert_eq!(words(&given), given);
+        let script = ["--script", "a.md"];
+        assert_eq!(words(&script), script);
+        assert_eq!(file_name("🐙"), "film");
     }
 
     #[test]
