@@ -23,7 +23,13 @@ pub(super) fn finish(mut stages: Stages<'_>, mut script: Script) -> Result<Produ
     dress_shots(&stages, &mut script);
     let options = stages.options;
     dress::ambience(&mut script, &stages.premise.text, &options.sounds);
-    dress::music(&mut script, &options.sounds, &mut stages.draw("music"));
+    let mut draw = stages.draw("music");
+    dress::music(
+        &mut script,
+        &stages.premise.text,
+        &options.sounds,
+        &mut draw,
+    );
     credits(&stages, &mut script);
     dress::ends(&mut script);
     if options.pictures.is_empty() {
