@@ -15,6 +15,7 @@ mod plain_forms;
 mod premise;
 mod prompts;
 mod schema;
+mod spoken;
 mod stages;
 mod stills;
 mod words;

@@ -216,7 +216,7 @@ fn repair(
             if !complaints.is_empty() && speaks {
                 let speaker = script.scenes[scene].shots[shot].lines[0].speaker.clone();
                 let member = script.cast.iter().position(|member| member.name == speaker);
-                let line = stages.line(script, scene, shot, member, number, &complaints)?;
+                let line = stages.line(script, (scene, shot), member, number, &complaints)?;
                 script.scenes[scene].shots[shot].lines = line.into_iter().collect();
                 repaired += 1;
             }

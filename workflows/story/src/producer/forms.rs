@@ -20,6 +20,15 @@ impl Lexicon {
         self.lists.insert(name, texts.join("|"));
     }
 
+    /// Keep only the first texts of a list.
+    pub(crate) fn keep(&mut self, name: &'static str, count: usize) {
+        if let Some(list) = self.lists.get_mut(name) {
+            *list = choices(list)
+                .get(..count)
+                .map_or_else(|| list.clone(), |few| few.join("|"));
+        }
+    }
+
     /// Name a part of forms.
     pub(crate) fn put_form(&mut self, name: &'static str, form: &str) {
         self.lists.insert(name, form.to_owned());

@@ -272,7 +272,7 @@ fn sentence(
         let noun = noun.to_lowercase();
         !subject.contains(&noun) && lower.contains(&noun)
     });
-    *score += 8 * more.count().min(2) as i64;
+    *score += 12 * more.count().min(2) as i64;
     let (least, most) = wanted.words;
     let middle = (least + most) / 2;
     *score -= units.len().abs_diff(middle) as i64 * if spaced { 2 } else { 1 };

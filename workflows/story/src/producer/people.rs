@@ -45,7 +45,7 @@ impl Stages<'_> {
             let (look, look_by) = self.label(
                 &LOOK,
                 question,
-                (self.look_pattern(Some(&role)), self.look_words()),
+                (self.look_pattern(Some(&role), at), self.look_words()),
                 &place,
                 &[],
                 |_| role.clone(),
@@ -113,9 +113,10 @@ impl Stages<'_> {
     }
 
     /// A pattern for how somebody looks, or a place where there is no role.
-    fn look_pattern(&self, role: Option<&str>) -> Option<String> {
+    fn look_pattern(&self, role: Option<&str>, at: usize) -> Option<String> {
         if self.writer.is_weak() {
-            return Some(forms::pattern(look_form(self.premise, role)));
+            let mut draw = self.draw(&format!("look {at} {}", role.is_some()));
+            return Some(forms::pattern(&look_form(self.premise, role, &mut draw)));
         }
         let letters = self.premise.writing.letters();
         Some(if self.premise.writing.is_unspaced() {
@@ -194,7 +195,7 @@ impl Stages<'_> {
             let (look, look_by) = self.label(
                 &LOOK,
                 question,
-                (self.look_pattern(None), self.look_words()),
+                (self.look_pattern(None, at), self.look_words()),
                 &place,
                 &[],
                 |_| String::new(),

@@ -10,15 +10,20 @@ use super::words::sentences::{
     SCENERY, SCENES, STILL, THING, TITLES,
 };
 use super::words::things::{
-    ANIMALS, FIXED, HER, HIM, NAMES_HER, NAMES_HIM, OPENED, PARTS, PLACE_ADJECTIVES, PLACES, PROPS,
-    SETTINGS, SMALL, WEATHER, YOUNG, holds, listed,
+    ANIMALS, FIXED, FLAT, HER, HIM, NAMES_HER, NAMES_HIM, OPENED, PARTS, PLACE_ADJECTIVES, PLACES,
+    PROPS, SETTINGS, SMALL, VEIL, WEATHER, YOUNG, holds, listed,
 };
 use crate::script::Script;
 
 /// Words for titles that any premise may have.
 const TITLE_WORDS: &str = "Light Winter Silence Road Promise Tide Night Answer Door Storm Morning";
 /// Forms offered for one text; few, so that neighbours differ.
-const FORMS_OFFERED: usize = 4;
+const FORMS_OFFERED: usize = 3;
+/// Ends of sentences offered for one text, besides the plain one.
+const ENDS_OFFERED: usize = 4;
+
+/// Things for the hand that are talked of in a scene; those of the premise come first.
+const TALKED_OF: usize = 3;
 
 /// Acts of a story.
 pub(crate) const ACTS: usize = 5;
@@ -83,19 +88,31 @@ fn gendered(text: &str) -> (bool, bool) {
 }
 
 impl Stages<'_> {
-    /// Forms of `forms`, a few by draw, as one expression.
+    /// Those of `forms` whose turn it is at `turn`, as one expression: texts that follow each other
+    /// take other forms, in an order of the film's own.
     fn offered(
         &self,
         lexicon: &Lexicon,
-        forms: &[&'static str],
-        draw: &mut Draw,
+        forms: &[&str],
+        what: &str,
+        turn: usize,
     ) -> Option<String> {
-        let usable: Vec<&str> = forms
+        let mut usable: Vec<&str> = forms
             .iter()
             .copied()
             .filter(|form| lexicon.fill(form).is_some())
             .collect();
-        lexicon.any(&draw.some(&usable, FORMS_OFFERED))
+        let mut draw = self.draw(&format!("order of {what}"));
+        for at in (1..usable.len()).rev() {
+            usable.swap(at, draw.below(at + 1));
+        }
+        let count = usable.len().max(1);
+        let step = FORMS_OFFERED.min(count);
+        let first = turn * step % count;
+        // Every round through all of them begins elsewhere, so that other ones stand together.
+        let first = first + turn * step / count;
+        let turns = (0..step).map(|at| usable.get((first + at) % count).copied());
+        lexicon.any(&turns.flatten().collect::<Vec<_>>())
     }
 
     /// Words for a scene, the same for all its shots, without those that `me` says.
@@ -111,9 +128,16 @@ impl Stages<'_> {
                 .map(|noun| the(noun))
                 .collect()
         };
+        let person = |noun: &str| {
+            premise.people.iter().any(|person| {
+                let role = person.split(' ').next_back().unwrap_or("");
+                role == noun || noun.strip_suffix('s') == Some(role)
+            })
+        };
         let roles: Vec<String> = premise
             .people
             .iter()
+            .filter(|person| !self.acting.contains(person))
             .filter_map(|person| person.split(' ').next_back())
             .filter(|role| !mine.contains(&(*role).to_owned()))
             .map(the)
@@ -127,11 +151,8 @@ impl Stages<'_> {
                 .cloned(),
         );
         let mut place = of(Sort::Place);
-        let here = script.scenes.get(scene).map(|scene| scene.place.as_str());
-        let here = script
-            .places
-            .iter()
-            .find(|place| Some(place.id.as_str()) == here);
+        // The same place that the scene has, or will have once it is written.
+        let here = script.places.get(scene % script.places.len().max(1));
         place.extend(here.map(|place| place.name.clone()));
         place.dedup();
         let mut others: Vec<String> = script
@@ -140,14 +161,16 @@ impl Stages<'_> {
             .map(|member| member.name.clone())
             .filter(|name| name != me)
             .collect();
+        let somebody = others.clone();
+        others.extend(roles.iter().take(1).cloned());
         others.extend(of(Sort::Creature));
         let mut any = of(Sort::Small);
         any.extend(of(Sort::Place));
-        let things = of(Sort::Other)
-            .into_iter()
-            .filter(|noun| !roles.contains(noun));
-        any.extend(things);
-        any.extend(props.first().cloned());
+        any.extend(of(Sort::Other));
+        any.retain(|noun| !person(noun.trim_start_matches("the ")));
+        if any.len() < 2 {
+            any.extend(props.iter().take(2).cloned());
+        }
         if others.is_empty() {
             others.clone_from(&any);
         }
@@ -162,24 +185,22 @@ impl Stages<'_> {
         lexicon.put("place", &place);
         lexicon.put("any", &any);
         lexicon.put("other", &others);
+        lexicon.put("somebody", &somebody);
+        lexicon.put("props", &props);
+        lexicon.put("flat", &some_of(FLAT, 5, &mut draw));
         lexicon.put("name", &names);
         lexicon.put("fixed", &some_of(FIXED, 6, &mut draw));
         lexicon.put("opened", &some_of(OPENED, 3, &mut draw));
-        let weather: Vec<String> = draw
-            .some(
-                &listed(WEATHER)
-                    .collect::<Vec<_>>()
-                    .iter()
-                    .map(String::as_str)
-                    .collect::<Vec<_>>(),
-                3,
-            )
-            .into_iter()
-            .map(str::to_owned)
-            .collect();
-        lexicon.put("weather", &weather);
-        lexicon.put_form("after", AFTER);
-        lexicon.put_form("still", STILL);
+        for (name, list) in [("weather", WEATHER), ("veil", VEIL)] {
+            let items: Vec<String> = listed(list).collect();
+            let items: Vec<&str> = items.iter().map(String::as_str).collect();
+            let few: Vec<String> = draw
+                .some(&items, 3)
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
+            lexicon.put(name, &few);
+        }
         lexicon
     }
 
@@ -189,14 +210,18 @@ impl Stages<'_> {
         script: &Script,
         scene: usize,
         (subject, member): (&str, bool),
+        turn: usize,
         draw: &mut Draw,
     ) -> Option<String> {
         let mut lexicon = self.lexicon(script, scene, subject);
+        lexicon.put_form("after", &ends(AFTER, draw));
+        let still = ends(STILL, draw);
+        lexicon.put_form("still", &still);
         if member {
-            return self.offered(&lexicon, PERSON, draw);
+            return self.offered(&lexicon, PERSON, "people", turn);
         }
         let noun = subject.rsplit(' ').next().unwrap_or(subject).to_lowercase();
-        let other = [THING[2], SCENERY[1], SCENERY[2]];
+        let other = [THING[1], SCENERY[1], SCENERY[3]];
         let forms: &[&str] = match sort(&noun) {
             Sort::Small => THING,
             Sort::Place => SCENERY,
@@ -210,9 +235,9 @@ impl Stages<'_> {
             lexicon.put_form("still", &still);
             let forms: Vec<String> = forms.iter().map(|form| of_many(form)).collect();
             let forms: Vec<&str> = forms.iter().map(String::as_str).collect();
-            return lexicon.any(&forms);
+            return self.offered(&lexicon, &forms, &noun, turn);
         }
-        self.offered(&lexicon, forms, draw)
+        self.offered(&lexicon, forms, &noun, turn)
     }
 
     /// What is said at shot `number` of `count`.
@@ -222,14 +247,15 @@ impl Stages<'_> {
         scene: usize,
         speaker: Option<&str>,
         (number, count): (usize, usize),
-        draw: &mut Draw,
+        turn: usize,
     ) -> Option<String> {
-        let lexicon = self.lexicon(script, scene, speaker.unwrap_or(""));
-        let forms = match speaker {
-            Some(_) => DIALOGUE[act(number, count)],
-            None => NARRATION,
-        };
-        self.offered(&lexicon, forms, draw)
+        let mut lexicon = self.lexicon(script, scene, speaker.unwrap_or(""));
+        lexicon.keep("small", TALKED_OF);
+        let act = act(number, count);
+        match speaker {
+            Some(_) => self.offered(&lexicon, DIALOGUE[act], &format!("talk {act}"), turn),
+            None => self.offered(&lexicon, NARRATION, "narration", turn),
+        }
     }
 
     /// What a scene is about.
@@ -249,7 +275,8 @@ impl Stages<'_> {
         let mut lexicon = Lexicon::default();
         lexicon.put("noun", &nouns);
         lexicon.put("noun2", &others);
-        self.offered(&lexicon, TITLES, draw)
+        let turn = draw.below(TITLES.len());
+        self.offered(&lexicon, TITLES, "titles", turn)
     }
 
     /// Names for somebody who is `role` in the premise; `first` is whom its pronouns mean.
@@ -311,23 +338,48 @@ impl Stages<'_> {
     }
 }
 
+/// A few ends of a list, and the plain one.
+fn ends(list: &str, draw: &mut Draw) -> String {
+    let all: Vec<&str> = list.split('|').collect();
+    format!(".|{}", draw.some(&all, ENDS_OFFERED).join("|"))
+}
+
 /// The form of what somebody looks like, or a place where `role` is none.
-pub(super) fn look_form(premise: &Premise, role: Option<&str>) -> &'static str {
-    let Some(role) = role else { return LOOK_PLACE };
+pub(super) fn look_form(premise: &Premise, role: Option<&str>, draw: &mut Draw) -> String {
+    let Some(role) = role else {
+        return thinned(LOOK_PLACE, draw);
+    };
     let words = word_list(role);
     let last = words.last().map_or("", String::as_str);
     let made = ["robot", "android", "ghost", "machine"].contains(&last);
-    if made || holds(ANIMALS, last) {
+    let young = |words: &[String]| words.iter().any(|word| holds(YOUNG, word));
+    let all_young = || {
+        let mut people = premise.people.iter().peekable();
+        people.peek().is_some() && people.all(|person| young(&word_list(person)))
+    };
+    let form = if made || holds(ANIMALS, last) {
         LOOK_OTHER
-    } else if words.iter().any(|word| holds(YOUNG, word))
-        || (role.is_empty()
-            && premise.people.iter().all(|each| holds(YOUNG, each))
-            && !premise.people.is_empty())
-    {
+    } else if young(&words) || (role.is_empty() && all_young()) {
         LOOK_YOUNG
     } else {
         LOOK_GROWN
+    };
+    thinned(form, draw)
+}
+
+/// The form with two choices left of every three or more.
+fn thinned(form: &str, draw: &mut Draw) -> String {
+    let mut out = String::new();
+    for part in form.split_inclusive(')') {
+        match part.split_once('(') {
+            Some((before, group)) => {
+                let all: Vec<&str> = group.trim_end_matches(')').split('|').collect();
+                out.push_str(&format!("{before}({})", draw.some(&all, 2).join("|")));
+            }
+            None => out.push_str(part),
+        }
     }
+    out
 }
 
 /// The form with the first verbs after `{me}` as they go with more than one.
@@ -373,12 +425,12 @@ mod tests {
         let mut lexicon = Lexicon::default();
         for name in [
             "me", "small", "place", "any", "other", "name", "fixed", "opened", "weather", "noun",
-            "noun2",
+            "noun2", "veil", "flat", "props", "somebody",
         ] {
             lexicon.put(name, &["x".to_owned()]);
         }
-        lexicon.put_form("after", AFTER);
-        lexicon.put_form("still", STILL);
+        lexicon.put_form("after", ".");
+        lexicon.put_form("still", ".");
         let dialogue = DIALOGUE.iter().copied().flatten();
         let scenes = SCENES.iter().copied().flatten();
         let sets = [PERSON, THING, SCENERY, CREATURE, NARRATION, TITLES];

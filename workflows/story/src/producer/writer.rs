@@ -18,6 +18,10 @@ const FAILURES_MAX: usize = 12;
 /// Complaints that are passed on.
 const COMPLAINTS_MAX: usize = 4;
 
+/// Texts from which on a film is long: fewer candidates keep its script a matter of minutes.
+const LONG_TEXTS: usize = 120;
+/// Candidates for each text of a long film.
+const CANDIDATES_LONG: usize = 2;
 /// Points of a score for a natural logarithm of probability.
 const LIKELIHOOD_WEIGHT: f64 = 12.0;
 
@@ -161,8 +165,13 @@ impl<'w> Writer<'w> {
         let mut best: Option<(i64, String)> = None;
         let mut wrong: Option<(String, Vec<String>)> = None;
         let mut seeds = Draw::new(self.options.seed, &asked.place);
-        for attempt in 0..self.options.tries.max(self.options.candidates).max(1) {
-            if attempt >= self.options.candidates && best.is_some() {
+        let candidates = if self.of > LONG_TEXTS {
+            self.options.candidates.min(CANDIDATES_LONG)
+        } else {
+            self.options.candidates
+        };
+        for attempt in 0..self.options.tries.max(candidates).max(1) {
+            if attempt >= candidates && best.is_some() {
                 break;
             }
             self.cancel.check()?;

@@ -1,42 +1,48 @@
 //! Sentence forms that a weak model fills in. `(a|b)` is one of several, `[a]` may be left out,
 //! `{name}` is one of a list of the scene at hand: `{small}` things for the hand, `{place}`
 //! places, `{any}` both and people's roles, `{fixed}` parts of places, `{opened}` what opens,
-//! `{weather}`, `{me}` who it is about, `{other}` somebody else or a thing.
+//! `{flat}` what things lie on, `{weather}`, `{veil}`, `{somebody}` of the cast, `{me}` who it is about, `{other}` somebody else or a thing.
 
 /// What people are seen doing.
 pub(crate) const PERSON: &[&str] = &[
-    "{me} (lifts|picks up|puts down|holds up|turns over|unwraps|wipes|shakes|hides) {small}{after}",
-    "{me} (carries|drags|brings|pushes|rolls) {small} (to|past|toward|around) {fixed}{after}",
-    "{me} (lays|sets|drops|leaves|balances) {small} (on|by|behind|beside) {fixed}{after}",
-    "{me} (opens|closes|unlocks|pushes|knocks on|leans on) {opened}{after}",
+    "{me} (lifts|picks up|puts down|holds up|turns over|unwraps|wipes|hides) {small}{after}",
     "{me} (walks to|runs to|stops at|waits by|kneels by|sits down by|leans on) {fixed}{after}",
+    "{me} (opens|closes|unlocks|pushes|knocks on|leans on) {opened}{after}",
+    "{me} (carries|drags|brings|pushes) {small} (to|past|toward|around) {fixed}{after}",
     "{me} (crosses|leaves|enters|walks through|runs through|looks out over) {place}{after}",
-    "{me} (looks at|stares at|points at|reaches for|bends over|steps around) {any}{after}",
-    "{me} (follows|watches|waves to|walks toward|turns away from|smiles at) {other}{after}",
+    "{me} (lays|sets|drops|leaves|balances) {small} on {flat}{after}",
+    "{me} (follows|watches|waves to|walks toward|turns away from|points at) {other}{after}",
     "{me} (opens|closes|unlocks) {opened} and (looks for|reaches for|lifts|hides) {small}.",
-    "{me} (stands|sits|kneels|waits) by {fixed} and (cleans|counts|mends|wraps|folds|holds) {small}.",
+    "{me} (looks at|stares at|points at|reaches for|bends over|steps around) {small}{after}",
+    "{me} (stands|sits|kneels|waits) by {fixed} and (cleans|counts|mends|wraps|holds) {small}.",
     "{me} (walks|runs|limps|hurries) past {fixed} with {small} in (one|the left|the other) hand.",
     "{me} (looks up from|turns away from|lets go of) {small} and (stares at|walks to) {opened}.",
+    "{me} (writes|scratches|draws|reads) (a name|a number|one word|a line) (on|under|beside) {flat}{after}",
+    "{me} (takes off a coat|ties a shoe|rolls up both sleeves|drinks some water|lights a match) by {fixed}{after}",
+    "{me} (hands|throws|shows|offers) {small} to {somebody}{after}",
 ];
 
-/// Ends of such sentences.
-pub(crate) const AFTER: &str = "(.|.|.| without a word.| one last time.| with both hands.| in silence.\
+/// Ends of such sentences; a few are offered at a time.
+pub(crate) const AFTER: &str = " without a word.| one last time.| with both hands.| in silence.\
     | and waits.| and listens.| and looks back.| and smiles.| and does not move.| and starts again.\
-    | before the light goes.| and shakes with cold.| as the wind rises.| and counts to three.)";
+    | before the light goes.| and shakes with cold.| as the wind rises.| and counts to three.\
+    | and breathes out.| very slowly.| and nods.| and shuts both eyes.| and turns around.";
 
 /// What things for the hand are seen doing.
 pub(crate) const THING: &[&str] = &[
-    "{me} (lies|rests|stands|waits|gleams|leans) (on|under|beside|behind|against|near) {fixed}{still}",
-    "{me} (falls|rolls|slides|slips|tips) (from|off|past|against|toward) {fixed}{still}",
+    "{me} (lies|rests|stands|waits) (on|under) {flat}{still}",
     "{me} (catches|throws back|blocks) the (last|first|morning|evening|only) light{still}",
-    "{me} (lies|rests|waits) between {small} and {opened}{still}",
+    "{me} (leans|gleams|lies|rests) (beside|behind|against|near) {fixed}{still}",
+    "{me} (falls|rolls|slides|slips) (from|off|past|toward) {flat}{still}",
+    "{me} (lies|rests|waits) between {props} and {opened}{still}",
 ];
 
 /// What places are seen doing.
 pub(crate) const SCENERY: &[&str] = &[
     "{me} (lies|stands|waits|stretches out) (dark|empty|silent|still|open|grey) under the {weather}.",
-    "{me} (fades|disappears|glows|shines) (in|behind|through|beyond) the {weather}{still}",
-    "{me} (grows quiet|falls dark|lights up|comes alive|empties) (as|while|before) (the bells ring|the wind drops|the doors close|the lamps go on|the day ends|somebody shouts|the {weather} (come|comes) closer).",
+    "{me} (fades|disappears|vanishes|sinks) (into|behind|in) the {veil}{still}",
+    "{me} (grows quiet|falls dark|lights up|comes alive) (as|while|before) (the bells ring|the wind drops|the doors close|the lamps go on|the day ends|somebody shouts).",
+    "{me} (glows|shines|gleams) (through|behind|beyond) the {veil}{still}",
 ];
 
 /// What animals and crowds are seen doing.
@@ -46,13 +52,14 @@ pub(crate) const CREATURE: &[&str] = &[
     "{me} (watches|circles|follows|leaves|finds) {other} and (waits|stops|looks back|runs on).",
 ];
 
-/// Ends of sentences about things.
-pub(crate) const STILL: &str = "(.|.|.| as the wind rises.| while nobody looks.| in the half dark.\
-    | and does not move.| without a sound.| in the cold light.| until it is still.)";
+/// Ends of sentences about things; a few are offered at a time.
+pub(crate) const STILL: &str = " as the wind rises.| while nobody looks.| in the half dark.\
+    | and does not move.| without a sound.| in the cold light.| until it is still.| before dawn.\
+    | under a grey sky.| for a long moment.| once more.";
 
 /// What a narrator says, of any part of a story.
 pub(crate) const NARRATION: &[&str] = &[
-    "Nobody (remembered|believed in|looked for|waited for|came back for|asked about) {any}.",
+    "Nobody (remembered|looked for|waited for|came back for|asked about) {any}.",
     "Every (night|morning|evening|winter) {any} (seemed|felt|grew|looked) a little (older|smaller|closer|brighter|darker|quieter|farther away).",
     "(The silence|A promise|A whisper|Every sound|A name) (travelled far|weighed more|lasted longer|meant something) in {place}.",
     "Some (promises|doors|letters|names|roads|songs|debts) (wait|open|return|are kept) (only once|in the dark|for years|without witnesses|when nobody asks).",
@@ -61,7 +68,7 @@ pub(crate) const NARRATION: &[&str] = &[
     "{name} had (never|always|once|only) (wanted|feared|known|loved|lost|followed|missed) {any}.",
     "(By dawn|Before midnight|By noon|Until evening|By the first snow|After the last light), {name} (was gone|was awake|had changed|knew enough|had to choose|was alone|had an answer).",
     "That (night|morning|day|evening|winter), {name} (made a promise|broke a promise|kept the secret|told the truth|forgot the time|let go of {any}|thought only of {any}).",
-    "{Any} had (waited|slept|kept quiet|stood alone|been there) (for years|since the winter|longer than anyone knew|all this time).",
+    "{Small} had (waited|been hidden|kept quiet|lain there) (for years|since the winter|longer than anyone knew|all this time).",
     "(Long ago|For years|In those days|All that winter) {place} belonged to (nobody|the wind|somebody else|the night|{name}).",
     "What (began|ended|was lost|was hidden) (in|near|beyond) {place} (stayed|ended|came back|grew) there.",
     "(Once|Twice|More than once) {name} (dreamed of|spoke to|ran from|said goodbye to|wrote about) {any}.",
@@ -75,7 +82,7 @@ pub(crate) const DIALOGUE: [&[&str]; 5] = [
     &[
         "Who (left|put|brought|hid|moved) {small} here?",
         "Did you (see|hear|find|expect) {any} (too|last night|this morning|before I did)?",
-        "I (found|saw|missed|expected) {any} (this morning|last night|long before you|by chance).",
+        "I (found|saw|missed|expected) {small} (this morning|last night|long before you|by chance).",
         "Nobody told me about {any}.",
         "You (look|sound|smile) like somebody from {place}.",
         "Is {small} (yours|new|for me|always so cold)?",
@@ -114,7 +121,7 @@ pub(crate) const DIALOGUE: [&[&str]; 5] = [
         "(Wait|Look|Listen), {any} (is moving|has stopped|has changed|is here).",
         "What if {any} (was right|is still there|comes back|was only waiting)?",
         "Give me {small} and (run|trust me|close your eyes|do not look back).",
-        "(I|We) (were|was) never (alone|lost|safe) in {place}.",
+        "We were never (alone|lost|safe) in {place}.",
     ],
     &[
         "(Keep|Take) {small}, (it is yours|I am going home|you need it more|I know the way).",
@@ -123,8 +130,8 @@ pub(crate) const DIALOGUE: [&[&str]; 5] = [
         "Thank you for {small}.",
         "{Any} (is ours|is quiet|is safe|can rest|belongs to you) now.",
         "Tell them (I was|we were|you were) in {place} (once|to the end|all night).",
-        "(Nobody|Everybody) will (remember|forget|believe|sing about) {any}.",
-        "Leave {small} (here|by {fixed}|for the next one|where it was).",
+        "(Nobody|Everybody) will (remember|forget|ask about|sing about) {any}.",
+        "Leave {small} (here|by {fixed}|for the next one|where it stood).",
         "So this is how {any} ends.",
     ],
 ];
@@ -132,7 +139,7 @@ pub(crate) const DIALOGUE: [&[&str]; 5] = [
 /// What a scene is about, by the acts of a story.
 pub(crate) const SCENES: [&[&str]; 5] = [
     &[
-        "{me} (finds|notices|comes upon|is surprised by) {any} (in|near) {place}.",
+        "{me} (finds|notices|comes upon|picks up) {small} (in|near) {place}.",
         "{me} (comes to|returns to|wakes in|arrives at) {place} and (meets|sees|hears of) {other}.",
     ],
     &[

@@ -46,13 +46,20 @@ pub(crate) const ANIMALS: &str = "cat dog fox bear whale horse sheep bird crow o
 
 /// Parts of any place, to stand by, lie on or look past.
 pub(crate) const FIXED: &str = "table bench wall stairs doorway counter railing fence window shelf \
-    corner stove post step ledge gate lamppost threshold well barrel crate cart workbench";
+    corner stove post gate lamppost well barrel crate cart workbench";
+
+/// What things lie on.
+pub(crate) const FLAT: &str = "table bench floor shelf counter step windowsill ledge barrel crate \
+    cart workbench chair trunk stone tray";
+
+/// What places vanish in.
+pub(crate) const VEIL: &str = "rain snow fog mist smoke dust dark haze dusk";
 
 /// What can be opened and closed.
 pub(crate) const OPENED: &str = "door window drawer gate cupboard hatch curtain trunk shutter";
 
 /// What places lie under and vanish in.
-pub(crate) const WEATHER: &str = "rain snow fog stars moon clouds mist smoke dust first_light";
+pub(crate) const WEATHER: &str = "rain snow stars moon clouds first_light grey_sky open_sky";
 
 /// Places that any story can go to.
 pub(crate) const SETTINGS: &str = "harbour cellar kitchen platform courtyard attic bridge shore \
