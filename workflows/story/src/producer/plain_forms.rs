@@ -306,7 +306,7 @@ impl Stages<'_> {
             .filter(|name| !taken.iter().any(|known| known.eq_ignore_ascii_case(name)))
             .collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        draw.some(&names, 8).join("|")
+        draw.some(&names, 4).join("|")
     }
 
     /// Names of a place: of the premise for the first ones, then any.

@@ -298,6 +298,15 @@ fn origins() -> impl Strategy<Value = Origins> {
     })
 }
 
+fn here(by: Origins) -> Place {
+    Place {
+        id: "here".to_owned(),
+        name: "Here".to_owned(),
+        look: String::new(),
+        by,
+    }
+}
+
 /// Scripts that are read back from both forms; they may still have shots too short to plan.
 pub(crate) fn script() -> impl Strategy<Value = Script> {
     let scenes = vec((text(), text(), text(), vec(shot(), 1..5)), 1..4);
@@ -391,12 +400,7 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                             by: by.clone(),
                         })
                         .collect(),
-                    places: vec![Place {
-                        id: "here".to_owned(),
-                        name: "Here".to_owned(),
-                        look: String::new(),
-                        by: by.clone(),
-                    }],
+                    places: vec![here(by.clone())],
                     music: music
                         .into_iter()
                         .map(|(file, ends, gain_db, fade_in, fade_out)| MusicCue {

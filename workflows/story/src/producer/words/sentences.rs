@@ -24,9 +24,9 @@ pub(crate) const PERSON: &[&str] = &[
 
 /// Ends of such sentences; a few are offered at a time.
 pub(crate) const AFTER: &str = " without a word.| one last time.| with both hands.| in silence.\
-    | and waits.| and listens.| and looks back.| and smiles.| and does not move.| and starts again.\
+    | and waits.| and listens.| and looks back.| and smiles.\
     | before the light goes.| and shakes with cold.| as the wind rises.| and counts to three.\
-    | and breathes out.| very slowly.| and nods.| and shuts both eyes.| and turns around.";
+    | and breathes out.| very slowly.| and nods.| and turns around.";
 
 /// What things for the hand are seen doing.
 pub(crate) const THING: &[&str] = &[
@@ -54,7 +54,7 @@ pub(crate) const CREATURE: &[&str] = &[
 
 /// Ends of sentences about things; a few are offered at a time.
 pub(crate) const STILL: &str = " as the wind rises.| while nobody looks.| in the half dark.\
-    | and does not move.| without a sound.| in the cold light.| until it is still.| before dawn.\
+    | as if it had always been so.| without a sound.| in the cold light.| until it is still.| before dawn.\
     | under a grey sky.| for a long moment.| once more.";
 
 /// What a narrator says, of any part of a story.
