@@ -210,12 +210,7 @@ fn distinct_2(texts: &[String]) -> f64 {
 #[test]
 fn a_film_of_any_length_is_filled_and_repeats_nothing() {
     let (mut shots_before, mut scenes_before) = (0, 0);
-    for (length, least) in [
-        ("15 s", 0.6),
-        ("60 s", 0.6),
-        ("3 min", 0.5),
-        ("10 min", 0.5),
-    ] {
+    for (length, least) in [("15s", 0.6), ("60s", 0.6), ("3m", 0.5), ("10m", 0.5)] {
         let mut llm = weak();
         let options = options(length.parse().unwrap());
         let made = make(PREMISES[0], &options, &mut llm);

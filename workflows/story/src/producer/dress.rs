@@ -171,6 +171,9 @@ pub(crate) fn ambience(script: &mut Script, premise: &str, known: &[String]) {
     }
 }
 
+/// How far draws may outweigh the words of a scene in the choice of its music.
+const MOOD_CHANCE: usize = 5;
+
 /// How many words of `text` a bed of music goes with.
 fn mood_of(text: &str, bed: &str) -> usize {
     let words = word_list(text);
@@ -193,23 +196,23 @@ pub(crate) fn music(script: &mut Script, premise: &str, known: &[String], draw: 
     let turn = draw.below(beds.len());
     beds.rotate_left(turn);
     let scenes = script.scenes.len();
-    let least = if scenes > 2 { 2 } else { 1 };
-    let parts = (scenes.div_ceil(4) + draw.below(2))
-        .clamp(least, 4)
-        .min(scenes);
+    let parts = (1 + scenes / 8 + draw.below(3)).min(4).min(scenes);
     let mut heard = vec![0usize; beds.len()];
     let mut last = None;
     for part in 0..parts {
         let (from, to) = (scenes * part / parts, scenes * (part + 1) / parts);
         let told: Vec<String> = script.scenes[from..to].iter().map(told_in).collect();
         let told = told.join(" ");
-        let fits = |at: usize| {
-            let name = beds[at].as_str();
-            let mood = mood_of(&told, name) + 2 * mood_of(premise, name);
-            (mood as i64 - 4 * heard[at] as i64, std::cmp::Reverse(at))
-        };
+        let fits: Vec<i64> = (0..beds.len())
+            .map(|at| {
+                let mood = mood_of(&told, beds[at]) + 2 * mood_of(premise, beds[at]);
+                (mood + draw.below(MOOD_CHANCE)) as i64 - 4 * heard[at] as i64
+            })
+            .collect();
         let free = (0..beds.len()).filter(|at| Some(*at) != last || beds.len() == 1);
-        let bed = free.max_by_key(|at| fits(*at)).unwrap_or(0);
+        let bed = free
+            .max_by_key(|at| (fits[*at], std::cmp::Reverse(*at)))
+            .unwrap_or(0);
         heard[bed] += 1;
         last = Some(bed);
         let shot = |scene: usize, last: bool| {
