@@ -37,6 +37,8 @@ pub struct TextRequest {
     pub stop: Vec<String>,
     /// What the reply must be.
     pub constraint: Constraint,
+    /// Say how likely the drawn tokens were; takes a pass over the logits of each.
+    pub likelihood: bool,
 }
 
 impl TextRequest {
@@ -57,6 +59,7 @@ impl TextRequest {
             sampling: Sampling::default(),
             stop: Vec::new(),
             constraint: Constraint::None,
+            likelihood: false,
         }
     }
 }
@@ -93,6 +96,10 @@ pub struct TextReply {
     pub reused_tokens: usize,
     /// Tokens the constraint forced, for which the model was not asked.
     pub forced_tokens: usize,
+    /// Mean natural logarithm of the drawn tokens' probabilities by the model alone: at temperature
+    /// 1, and with what the constraint ruled out in the count. Where it was asked for and a token
+    /// was drawn; forced tokens are left out.
+    pub mean_logprob: Option<f64>,
     /// Time over the prompt.
     pub prefill_secs: f64,
     /// Time over the reply.

@@ -31,7 +31,6 @@ const NOT_WRITTEN: &[&str] = &[
     "name",
     "heading",
     "shots",
-    "by",
 ];
 /// Which form a file has; decides only how fields are called in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -211,7 +210,15 @@ impl Builder {
                 _ => None,
             };
             match by {
-                Some(by) => origins.set(&entry.name, by),
+                Some(by) if !entry.name.is_empty() => origins.set(&entry.name, by),
+                Some(_) => {
+                    self.fault(entry.node.at, &table.place, "by", || Fault {
+                        problem: "cannot read it".to_owned(),
+                        got: "no field's name".to_owned(),
+                        expected: "who wrote which fields, such as model action".to_owned(),
+                        ..Fault::default()
+                    });
+                }
                 None => self.mismatch(table, "by", &entry.node, "model, rule or user"),
             }
         }

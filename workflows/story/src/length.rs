@@ -103,7 +103,7 @@ impl FromStr for Length {
         let secs = match unit.trim() {
             "" | "s" | "sec" | "secs" | "second" | "seconds" => value,
             "ms" => scaled(1, 1000)?,
-            "min" | "minute" | "minutes" => scaled(60, 1)?,
+            "m" | "min" | "minute" | "minutes" => scaled(60, 1)?,
             "f" | "frame" | "frames" => {
                 let whole = value.den() == 1 && (0..=FRAMES_MAX).contains(&value.num());
                 return if whole {

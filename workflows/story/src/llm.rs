@@ -41,12 +41,15 @@ pub struct LlmRequest {
 }
 
 /// What a model replied.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct LlmReply {
     /// The text.
     pub text: String,
     /// Tokens of the reply, as far as the model says.
     pub tokens: usize,
+    /// Mean natural logarithm of the tokens' probabilities, where the model says it: which of
+    /// several replies sounds most like language to it.
+    pub mean_logprob: Option<f64>,
 }
 
 /// Whether replies can be trusted to meet the schema.
@@ -102,6 +105,16 @@ pub trait Llm: Send {
 
     /// Whether it keeps to schemas.
     fn kind(&self) -> LlmKind;
+
+    /// Whether it is too small to be let write freely: such a model fills in sentence forms.
+    fn is_weak(&self) -> bool {
+        false
+    }
+
+    /// BCP-47 tags of the languages it is made for; empty when nothing says so.
+    fn languages(&self) -> &[String] {
+        &[]
+    }
 
     /// Reply to `request`.
     ///

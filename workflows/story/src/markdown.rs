@@ -25,13 +25,18 @@
 //!
 //! > MARA (V.O.): The glass is falling.
 //!
-//! > Nobody answered.
+//! > Nobody answered. {by: model text}
 //! ```
+//!
+//! Who wrote what stands in a field `by` of the film, of a cast member, place, scene, shot or line:
+//! `- by: model action, rule length move`.
+
+mod items;
 
 use std::collections::HashSet;
 
 use crate::check::SHOTS_MAX;
-use crate::escape::{find_plain, split_attributes, unescape};
+use crate::escape::{find_plain, unescape};
 use crate::fault::{Fault, excerpt, nearest};
 use crate::speaker::speaker;
 use crate::tree::{At, Faults, Node, Value};
@@ -161,7 +166,7 @@ impl Reader<'_> {
                 }
                 Some(true) => {
                     if let Some((name, value)) = self.field(trimmed, at) {
-                        let node = Node::text(value.0, unescape(value.1));
+                        let node = items::value_node(&name, value.0, value.1);
                         self.root.put(&name, at, node);
                     }
                 }
@@ -428,125 +433,6 @@ impl Reader<'_> {
                 self.refuse(at, "unknown heading", text, expected);
                 self.context = Context::Nothing;
             }
-        }
-    }
-
-    fn item(&mut self, item: &str, at: At, nested: bool) {
-        match self.context {
-            Context::Cast | Context::Places => self.named(item, at, nested),
-            Context::Music => {
-                let node = self.with_attributes(item, at, "file");
-                self.root.push("music", node);
-            }
-            Context::Credits => {
-                if let Some((name, (value_at, value))) = self.field(item, at)
-                    && let Some(credits) = &mut self.credits
-                {
-                    let node = Node::text(value_at, unescape(value));
-                    if name == "line" {
-                        credits.push("lines", node);
-                    } else {
-                        credits.put(&name, at, node);
-                    }
-                }
-            }
-            Context::Scene => {
-                if let Some((name, (value_at, value))) = self.field(item, at)
-                    && let Some(scene) = self.entity()
-                {
-                    scene.put(&name, at, Node::text(value_at, unescape(value)));
-                }
-            }
-            Context::Shot => self.shot_field(item, at),
-            Context::Nothing | Context::Skipped => {
-                let expected = "fields only under a known heading";
-                self.refuse(at, "the field belongs to nothing", item, expected);
-            }
-        }
-    }
-
-    fn shot_field(&mut self, item: &str, at: At) {
-        let Some((name, (value_at, value))) = self.field(item, at) else {
-            return;
-        };
-        let listed = LISTED.iter().find(|(field, ..)| *field == name);
-        let node = match listed {
-            Some((_, list, main, kind)) => {
-                let mut node = self.with_attributes(value, value_at, main);
-                let label = if *list == "titles" { "role" } else { "kind" };
-                node.put(label, at, Node::text(at, *kind));
-                if let Some(shot) = self.entity() {
-                    shot.push(list, node);
-                }
-                return;
-            }
-            None if name == "video" => self.with_attributes(value, value_at, "file"),
-            None => Node::text(value_at, unescape(value)),
-        };
-        if let Some(shot) = self.entity() {
-            shot.put(&name, at, node);
-        }
-    }
-
-    /// A cast member or place: its name, with its fields in items below it.
-    fn named(&mut self, item: &str, at: At, nested: bool) {
-        let main = if self.context == Context::Cast {
-            "name"
-        } else {
-            "id"
-        };
-        if !nested {
-            let mut node = Node::map(at);
-            node.put(main, at, Node::text(at, unescape(item)));
-            let list = if self.context == Context::Cast {
-                &mut self.cast
-            } else {
-                &mut self.places
-            };
-            list.push(node);
-            return;
-        }
-        if let Some((name, (value_at, value))) = self.field(item, at) {
-            let list = if self.context == Context::Cast {
-                &mut self.cast
-            } else {
-                &mut self.places
-            };
-            match list.last_mut() {
-                Some(last) => last.put(&name, at, Node::text(value_at, unescape(value))),
-                None => {
-                    let expected = "a name in an item before its fields";
-                    self.refuse(at, "the field belongs to nothing", item, expected);
-                }
-            }
-        }
-    }
-
-    /// `TEXT {name: value; ...}` as a map of the text under `main` and the attributes.
-    fn with_attributes(&mut self, text: &str, at: At, main: &str) -> Node {
-        let (words, attributes) = split_attributes(text);
-        let mut node = Node::map(at);
-        node.put(main, at, Node::text(at, unescape(words)));
-        let Some((offset, mut rest)) = attributes else {
-            return node;
-        };
-        let mut part_at = at;
-        part_at.column += column_of(text, &text[offset..]) - 1;
-        loop {
-            let end = find_plain(rest, ';').unwrap_or(rest.len());
-            let part = rest[..end].trim();
-            if !part.is_empty() {
-                let mut field_at = part_at;
-                field_at.column += column_of(rest, part) - 1;
-                if let Some((name, (value_at, value))) = self.field(part, field_at) {
-                    node.put(&name, field_at, Node::text(value_at, unescape(value)));
-                }
-            }
-            if end >= rest.len() {
-                return node;
-            }
-            part_at.column += column_of(rest, &rest[end + 1..]) - 1;
-            rest = &rest[end + 1..];
         }
     }
 

@@ -9,6 +9,7 @@ use crate::continuity::Continuity;
 use crate::escape::escape;
 use crate::length::decimal;
 use crate::moves::Move;
+use crate::origin::{By, Origins};
 use crate::script::{Line, Scene, Script, Shot, ShotSoundKind};
 use crate::speaker::speaker;
 use crate::transition::Transition;
@@ -108,6 +109,7 @@ impl Writer {
         self.value("", "fps", script.film.fps.map(decimal));
         self.value("", "sample rate", script.film.sample_rate_hz);
         self.value("", "length", script.film.length);
+        self.value("", "by", origins(&script.by));
         self.line("---");
         if !script.cast.is_empty() {
             self.section("Cast");
@@ -116,6 +118,7 @@ impl Writer {
             self.line(&format!("- {}", escape(&member.name, &[])));
             self.field("  - ", "look", &member.look);
             self.field("  - ", "voice", &member.voice);
+            self.value("  - ", "by", origins(&member.by));
         }
         if !script.places.is_empty() {
             self.section("Places");
@@ -124,6 +127,7 @@ impl Writer {
             self.line(&format!("- {}", escape(&place.id, &[])));
             self.field("  - ", "name", &place.name);
             self.field("  - ", "look", &place.look);
+            self.value("  - ", "by", origins(&place.by));
         }
         if !script.music.is_empty() {
             self.section("Music");
@@ -165,6 +169,7 @@ impl Writer {
         self.field("- ", "place", &scene.place);
         self.field("- ", "time", &scene.time_of_day);
         self.field("- ", "note", &scene.note);
+        self.value("- ", "by", origins(&scene.by));
         for shot in &scene.shots {
             self.shot(shot);
         }
@@ -228,6 +233,7 @@ impl Writer {
             self.line(&format!("- {name}: {}", attributes.after(&sound.file)));
         }
         self.field("- ", "note", &shot.note);
+        self.value("- ", "by", origins(&shot.by));
         for line in &shot.lines {
             self.blank();
             self.speech(line);
@@ -238,7 +244,8 @@ impl Writer {
         let attributes = Attributes::default()
             .name("voice", &line.voice)
             .with("at", line.start)
-            .gain("gain", line.gain_db);
+            .gain("gain", line.gain_db)
+            .with("by", origins(&line.by));
         let mut words = attributes.after(&line.text);
         if line.speaker.is_empty() {
             // Narration that begins like a speaker keeps its colon by a backslash.
@@ -259,6 +266,21 @@ impl Writer {
         }
         self.line(&format!("> {start}: {words}"));
     }
+}
+
+/// `model action title, rule length move`: fields by who wrote them.
+fn origins(by: &Origins) -> Option<String> {
+    let groups = [By::Model, By::Rule, By::User]
+        .into_iter()
+        .filter_map(|who| {
+            let fields = by.iter().filter(|(_, wrote)| *wrote == who);
+            let names: Vec<String> = fields
+                .map(|(field, _)| escape(field, &[',', ';', '{', '}']).replace(' ', "\\s"))
+                .collect();
+            (!names.is_empty()).then(|| format!("{who} {}", names.join(" ")))
+        });
+    let groups: Vec<String> = groups.collect();
+    (!groups.is_empty()).then(|| groups.join(", "))
 }
 
 /// The action as paragraphs, if paragraphs can hold it exactly.

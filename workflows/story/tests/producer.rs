@@ -148,6 +148,7 @@ impl Llm for Scripted {
         Ok(LlmReply {
             tokens: reply.split(' ').count(),
             text: reply,
+            mean_logprob: None,
         })
     }
 }
@@ -378,6 +379,7 @@ fn a_model_that_never_does_as_told_leaves_a_film_by_rule() {
                 Ok(LlmReply {
                     text: "I would rather not.".into(),
                     tokens: 4,
+                    mean_logprob: None,
                 })
             }
         }

@@ -15,11 +15,17 @@ use crate::error::StudioError;
 /// Tokens of the context that are kept for: more than any step of the producer takes.
 const CONTEXT_TOKENS: usize = 2048;
 
+/// Weights under which a model is not let write freely: one of 135 million wanders off within a
+/// sentence.
+const WEAK_ELEMENTS: usize = 1_000_000_000;
+
 /// A language model on this machine.
 #[derive(Debug)]
 pub struct LocalLlm {
     pipeline: TextPipeline,
     name: String,
+    languages: Vec<String>,
+    weak: bool,
 }
 
 impl LocalLlm {
@@ -70,9 +76,19 @@ impl LocalLlm {
             let message = format!("cannot load the language model: {error}: {path:?}");
             StudioError::new(error.code(), message)
         })?;
+        // A header that says nothing readable of its languages leaves them open.
+        let languages = checkpoint.metadata().texts("general.languages");
+        let languages = languages.ok().flatten().unwrap_or_default();
+        let elements: usize = checkpoint
+            .names()
+            .filter_map(|tensor| checkpoint.tensor(tensor))
+            .map(|tensor| tensor.elements())
+            .sum();
         Ok(Self {
             pipeline,
             name: name.to_owned(),
+            languages,
+            weak: elements < WEAK_ELEMENTS,
         })
     }
 }
@@ -84,6 +100,14 @@ impl Llm for LocalLlm {
 
     fn kind(&self) -> LlmKind {
         LlmKind::Constrained
+    }
+
+    fn is_weak(&self) -> bool {
+        self.weak
+    }
+
+    fn languages(&self) -> &[String] {
+        &self.languages
     }
 
     fn complete(
@@ -105,6 +129,7 @@ impl Llm for LocalLlm {
             asked.sampling.min_p,
         ) = (40, 0.95, 0.05);
         asked.sampling.seed = request.seed;
+        asked.likelihood = true;
         asked.stop.clone_from(&request.stop);
         if let Some(schema) = &request.schema {
             asked.constraint = Constraint::JsonSchema(schema.clone());
@@ -128,6 +153,7 @@ impl Llm for LocalLlm {
         }
         Ok(LlmReply {
             tokens: reply.tokens.len(),
+            mean_logprob: reply.mean_logprob,
             text: reply.text,
         })
     }

@@ -325,7 +325,11 @@ impl RemoteLlm {
             return Err(self.refused(&response, &bytes));
         }
         match reply::read(&bytes) {
-            Ok(Reply { text, tokens }) => Ok(LlmReply { text, tokens }),
+            Ok(Reply { text, tokens }) => Ok(LlmReply {
+                text,
+                tokens,
+                mean_logprob: None,
+            }),
             Err(ReplyError::Cut) => {
                 let message = format!("the reply of {} was cut off", self.shown());
                 Err(Trouble::Again(LlmError::passing(Code::Io, message), None))

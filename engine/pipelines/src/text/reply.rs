@@ -108,6 +108,19 @@ struct Writer<'a> {
     ask_for_forced_tokens: bool,
     prefill: Option<Duration>,
     guiding: Duration,
+    /// Sum of the drawn tokens' log probabilities and their count, where they are asked for.
+    likelihood: Option<(f64, usize)>,
+}
+
+/// Natural logarithm of the probability of `token`, by all of `logits`.
+fn logprob(logits: &[f32], token: u32) -> f64 {
+    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits
+        .iter()
+        .map(|logit| f64::from((logit - most).exp()))
+        .sum();
+    let own = logits.get(token as usize).copied().unwrap_or(most);
+    f64::from(own - most) - sum.ln()
 }
 
 impl Writer<'_> {
@@ -147,6 +160,10 @@ impl Writer<'_> {
             allowed = Some(&none);
         }
         let token = self.sampler.draw(logits, position as u64, allowed)?;
+        if let Some((sum, count)) = &mut self.likelihood {
+            *sum += logprob(logits, token);
+            *count += 1;
+        }
         Ok(Next::Drawn(token))
     }
 
@@ -225,6 +242,7 @@ impl TextPipeline {
             ask_for_forced_tokens: self.options.ask_for_forced_tokens,
             prefill: None,
             guiding: Duration::ZERO,
+            likelihood: request.likelihood.then_some((0.0, 0)),
         };
         let start = Instant::now();
         let mut tokens = Vec::new();
@@ -260,6 +278,10 @@ impl TextPipeline {
                 break finish;
             }
         };
+        let mean_logprob = match writer.likelihood {
+            Some((sum, count)) if count > 0 => Some(sum / count as f64),
+            _ => None,
+        };
         let (prefill, guiding) = (writer.prefill.unwrap_or_default(), writer.guiding);
         let all = start.elapsed();
         let finish = outlet.finish(finish);
@@ -270,6 +292,7 @@ impl TextPipeline {
             prompt_tokens: prompt.len(),
             reused_tokens,
             forced_tokens,
+            mean_logprob,
             prefill_secs: prefill.as_secs_f64(),
             decode_secs: all.saturating_sub(prefill).as_secs_f64(),
             constraint_secs: guiding.as_secs_f64(),

@@ -22,7 +22,11 @@ impl Llm for Echo {
 
     fn complete(&mut self, request: &LlmRequest, _: &CancelToken) -> Result<LlmReply, LlmError> {
         let text = format!("{} {}", request.messages[0].text, request.seed);
-        Ok(LlmReply { text, tokens: 2 })
+        Ok(LlmReply {
+            text,
+            tokens: 2,
+            mean_logprob: None,
+        })
     }
 }
 

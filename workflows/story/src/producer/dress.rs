@@ -6,11 +6,11 @@ use flow_timeline::{Blend, CardRole, Easing};
 
 use super::draw::Draw;
 use super::premise::word_list;
-use super::words::PLACE_SOUNDS;
+use super::words::{BED_MOODS, PLACE_SOUNDS, things::holds};
 use crate::length::Length;
 use crate::moves::{Move, MoveKind, Point};
 use crate::origin::By;
-use crate::script::{Colour, MusicCue, Script, Shot, ShotSound, ShotSoundKind, Title};
+use crate::script::{Colour, MusicCue, Scene, Script, Shot, ShotSound, ShotSoundKind, Title};
 use crate::transition::Transition;
 
 const FRAMINGS: [&str; 5] = ["wide", "medium", "close", "medium close", "low angle"];
@@ -171,20 +171,50 @@ pub(crate) fn ambience(script: &mut Script, premise: &str, known: &[String]) {
     }
 }
 
-/// Music under the film in one to three stretches of scenes.
-pub(crate) fn music(script: &mut Script, known: &[String], draw: &mut Draw) {
-    let beds: Vec<&String> = known
+/// How far draws may outweigh the words of a scene in the choice of its music.
+const MOOD_CHANCE: usize = 5;
+
+/// How many words of `text` a bed of music goes with.
+fn mood_of(text: &str, bed: &str) -> usize {
+    let words = word_list(text);
+    let moods = BED_MOODS.iter().find(|(name, _)| *name == bed);
+    moods.map_or(0, |(_, list)| {
+        words.iter().filter(|word| holds(list, word)).count()
+    })
+}
+
+/// Music under the film in one to four stretches of scenes, by what is told in them; the bed that
+/// has been heard least comes first where the words do not say, and none follows itself.
+pub(crate) fn music(script: &mut Script, premise: &str, known: &[String], draw: &mut Draw) {
+    let mut beds: Vec<&String> = known
         .iter()
         .filter(|name| name.starts_with("bed-"))
         .collect();
     if beds.is_empty() {
         return;
     }
+    let turn = draw.below(beds.len());
+    beds.rotate_left(turn);
     let scenes = script.scenes.len();
-    let parts = scenes.div_ceil(4).clamp(1, 4).min(scenes);
-    let first = draw.below(beds.len());
+    let parts = (1 + scenes / 8 + draw.below(3)).min(4).min(scenes);
+    let mut heard = vec![0usize; beds.len()];
+    let mut last = None;
     for part in 0..parts {
         let (from, to) = (scenes * part / parts, scenes * (part + 1) / parts);
+        let told: Vec<String> = script.scenes[from..to].iter().map(told_in).collect();
+        let told = told.join(" ");
+        let fits: Vec<i64> = (0..beds.len())
+            .map(|at| {
+                let mood = mood_of(&told, beds[at]) + 2 * mood_of(premise, beds[at]);
+                (mood + draw.below(MOOD_CHANCE)) as i64 - 4 * heard[at] as i64
+            })
+            .collect();
+        let free = (0..beds.len()).filter(|at| Some(*at) != last || beds.len() == 1);
+        let bed = free
+            .max_by_key(|at| (fits[*at], std::cmp::Reverse(*at)))
+            .unwrap_or(0);
+        heard[bed] += 1;
+        last = Some(bed);
         let shot = |scene: usize, last: bool| {
             let shots = &script.scenes[scene].shots;
             let shot = if last { shots.last() } else { shots.first() };
@@ -192,7 +222,7 @@ pub(crate) fn music(script: &mut Script, known: &[String], draw: &mut Draw) {
         };
         let last_part = part + 1 == parts;
         script.music.push(MusicCue {
-            file: beds[(first + part) % beds.len()].clone(),
+            file: beds[bed].clone(),
             from: if part == 0 {
                 String::new()
             } else {
@@ -209,6 +239,19 @@ pub(crate) fn music(script: &mut Script, known: &[String], draw: &mut Draw) {
         });
     }
     script.by.set("music", By::Rule);
+}
+
+/// All words of a scene.
+fn told_in(scene: &Scene) -> String {
+    let mut told = format!("{} {}", scene.heading, scene.note);
+    for shot in &scene.shots {
+        let lines = shot.lines.iter().map(|line| line.text.as_str());
+        for text in std::iter::once(shot.action.as_str()).chain(lines) {
+            told.push(' ');
+            told.push_str(text);
+        }
+    }
+    told
 }
 
 /// The film's title over its first shot, and its ends from and to black.

@@ -23,7 +23,13 @@ pub(super) fn finish(mut stages: Stages<'_>, mut script: Script) -> Result<Produ
     dress_shots(&stages, &mut script);
     let options = stages.options;
     dress::ambience(&mut script, &stages.premise.text, &options.sounds);
-    dress::music(&mut script, &options.sounds, &mut stages.draw("music"));
+    let mut draw = stages.draw("music");
+    dress::music(
+        &mut script,
+        &stages.premise.text,
+        &options.sounds,
+        &mut draw,
+    );
     credits(&stages, &mut script);
     dress::ends(&mut script);
     if options.pictures.is_empty() {
@@ -210,7 +216,7 @@ fn repair(
             if !complaints.is_empty() && speaks {
                 let speaker = script.scenes[scene].shots[shot].lines[0].speaker.clone();
                 let member = script.cast.iter().position(|member| member.name == speaker);
-                let line = stages.line(script, scene, shot, member, number, &complaints)?;
+                let line = stages.line(script, (scene, shot), member, number, &complaints)?;
                 script.scenes[scene].shots[shot].lines = line.into_iter().collect();
                 repaired += 1;
             }

@@ -40,6 +40,7 @@ pub(crate) struct Written {
     texts: BTreeSet<String>,
     pairs: BTreeSet<(String, String)>,
     content: Vec<BTreeSet<String>>,
+    openings: BTreeSet<String>,
 }
 
 /// What is wrong with a candidate, and how good it is otherwise; more is better.
@@ -84,6 +85,7 @@ impl Written {
         self.texts.insert(units.join(" "));
         self.pairs.extend(pairs(&units));
         self.content.push(content(&units, premise));
+        self.openings.extend(opening(&units));
     }
 
     /// How much of what `units` say has been said in one earlier text, 0 to 100.
@@ -94,6 +96,11 @@ impl Written {
         };
         self.content.iter().map(nearness).max().unwrap_or(0)
     }
+}
+
+/// The first words of a text.
+fn opening(units: &[String]) -> Option<String> {
+    units.get(..2).map(|first| first.join(" "))
 }
 
 /// Hold `text` against what is wanted and what is written.
@@ -158,7 +165,7 @@ pub(crate) fn judge(text: &str, wanted: &Wanted<'_>, written: &Written) -> Verdi
     if premise.language == "en" && units.iter().any(|word| is_run_together(word)) {
         complaints.push("write words apart".to_owned());
     }
-    if wanted.used_for == Use::Look {
+    if matches!(wanted.used_for, Use::Look | Use::Label) {
         repeats(&units, wanted, &mut complaints, &mut score);
     }
     if matches!(wanted.used_for, Use::Action | Use::Speech) {
@@ -226,6 +233,11 @@ fn sentence(
     if written.texts.contains(&units.join(" ")) {
         complaints.push("this has been said already: write something else".to_owned());
     }
+    if wanted.used_for == Use::Speech
+        && opening(units).is_some_and(|first| written.openings.contains(&first))
+    {
+        *score -= 25;
+    }
     let own = content(units, premise);
     let nearness = written.nearness(&own);
     if nearness > 60 {
@@ -260,7 +272,7 @@ fn sentence(
         let noun = noun.to_lowercase();
         !subject.contains(&noun) && lower.contains(&noun)
     });
-    *score += 8 * more.count().min(2) as i64;
+    *score += 12 * more.count().min(2) as i64;
     let (least, most) = wanted.words;
     let middle = (least + most) / 2;
     *score -= units.len().abs_diff(middle) as i64 * if spaced { 2 } else { 1 };

@@ -2,9 +2,12 @@
 
 use super::error::ProduceError;
 use super::fallback;
+use super::forms;
+use super::plain_forms::look_form;
 use super::premise::Writing;
 use super::prompts::{LOOK, NAME, PLACE};
 use super::stages::Stages;
+use super::words::things::{ANIMALS, holds};
 use crate::origin::{By, Origins};
 use crate::script::{CastMember, Place, Script};
 
@@ -14,9 +17,20 @@ impl Stages<'_> {
         let premise = self.premise;
         let count = self.outline.cast.max(premise.names.len().min(3));
         let mut names: Vec<String> = Vec::new();
+        // Animals are in the cast only where there is nobody else.
+        let humans: Vec<&String> = premise
+            .people
+            .iter()
+            .filter(|person| !holds(ANIMALS, person))
+            .collect();
+        let people = if humans.is_empty() {
+            premise.people.iter().collect()
+        } else {
+            humans
+        };
         for at in 0..count {
-            let role = premise.people.get(at).or_else(|| premise.people.first());
-            let role = role.cloned().unwrap_or_default();
+            let role = people.get(at).map_or("", |role| role.as_str()).to_owned();
+            self.acting.push(role.clone());
             let (name, by) = match premise.names.get(at) {
                 Some(name) => (name.clone(), By::User),
                 None => self.name(&role, &names, at)?,
@@ -31,7 +45,7 @@ impl Stages<'_> {
             let (look, look_by) = self.label(
                 &LOOK,
                 question,
-                (self.look_pattern(), self.look_words()),
+                (self.look_pattern(Some(&role), at), self.look_words()),
                 &place,
                 &[],
                 |_| role.clone(),
@@ -79,6 +93,15 @@ impl Stages<'_> {
         } else {
             (1, 1)
         };
+        let pattern = if self.writer.is_weak() {
+            let mut draw = self.draw(&format!("names {at}"));
+            forms::pattern(&format!(
+                "({})",
+                self.name_form((role, at == 0), &taken, &mut draw)
+            ))
+        } else {
+            pattern
+        };
         self.label(
             &NAME,
             question,
@@ -89,7 +112,12 @@ impl Stages<'_> {
         )
     }
 
-    fn look_pattern(&self) -> Option<String> {
+    /// A pattern for how somebody looks, or a place where there is no role.
+    fn look_pattern(&self, role: Option<&str>, at: usize) -> Option<String> {
+        if self.writer.is_weak() {
+            let mut draw = self.draw(&format!("look {at} {}", role.is_some()));
+            return Some(forms::pattern(&look_form(self.premise, role, &mut draw)));
+        }
         let letters = self.premise.writing.letters();
         Some(if self.premise.writing.is_unspaced() {
             format!("[{letters}]{{4,20}}")
@@ -132,6 +160,12 @@ impl Stages<'_> {
                 writing if writing.is_unspaced() => format!("[{letters}]{{2,6}}"),
                 _ => format!("[{letters}]{{2,12}}( [{letters}]{{2,12}}){{0,2}}"),
             };
+            let pattern = if self.writer.is_weak() {
+                let mut draw = self.draw(&format!("places {at}"));
+                forms::pattern(&self.place_form(at, &mut draw))
+            } else {
+                pattern
+            };
             let mut taken = names.clone();
             taken.extend(PLACE.examples.iter().map(|(_, place)| (*place).to_owned()));
             let words = if premise.writing.is_unspaced() {
@@ -161,7 +195,7 @@ impl Stages<'_> {
             let (look, look_by) = self.label(
                 &LOOK,
                 question,
-                (self.look_pattern(), self.look_words()),
+                (self.look_pattern(None, at), self.look_words()),
                 &place,
                 &[],
                 |_| String::new(),

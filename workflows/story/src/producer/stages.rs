@@ -6,61 +6,28 @@ use super::draw::Draw;
 use super::error::ProduceError;
 use super::judge::Use;
 use super::outline::Outline;
+use super::plain_forms::{ACTS, act, is_plural};
 use super::premise::{Premise, Writing};
 use super::prompts::{
-    ACTION, DIALOGUE, LOGLINE, LOOK, NARRATION, NARRATION_STARTS, PERSON_VERBS, SCENE,
-    SPEECH_STARTS, Start, Step, THING_VERBS, TITLE, plural_verb, sentence_pattern,
+    ACTION, LOGLINE, LOOK, PERSON_VERBS, SCENE, Start, Step, THING_VERBS, TITLE, language_name,
+    plural_verb, sentence_pattern,
 };
+use super::words::things::{ABSTRACT, ANIMALS, holds};
 use super::writer::{Asked, Writer};
-use super::{ProduceEvent, ProduceOptions, Produced, fallback, finish};
+use super::{ProduceEvent, ProduceOptions, Produced, fallback, finish, forms};
 use crate::llm::{Llm, LlmKind};
 use crate::origin::{By, Origins};
-use crate::script::{FilmSettings, Line, SCRIPT_VERSION, Scene, Script, Shot};
+use crate::script::{FilmSettings, SCRIPT_VERSION, Scene, Script, Shot};
 
 /// Verbs offered for one action; few, so that neighbours differ.
 const VERBS_OFFERED: usize = 14;
-/// Things that no picture shows.
-const ABSTRACT: &[&str] = &[
-    "love",
-    "life",
-    "time",
-    "death",
-    "peace",
-    "war",
-    "hope",
-    "truth",
-    "way",
-    "world",
-    "day",
-    "days",
-    "night",
-    "year",
-    "years",
-    "week",
-    "month",
-    "name",
-    "story",
-    "memory",
-    "dream",
-    "dreams",
-    "fear",
-    "power",
-    "secret",
-    "past",
-    "future",
-    "everything",
-    "something",
-    "nothing",
-    "help",
-    "summer",
-    "winter",
-    "end",
-    "beginning",
-    "language",
-    "century",
-    "hour",
-    "hours",
-    "minutes",
+/// What the acts of a story are about.
+const BEATS: [&str; ACTS] = [
+    "The story begins",
+    "Somebody wants something",
+    "Something goes wrong",
+    "Everything turns",
+    "The story ends",
 ];
 const TIMES: [(&str, &str); 6] = [
     ("dawn", "at dawn"),
@@ -86,8 +53,10 @@ pub(super) struct Stages<'w> {
     pub(super) premise: &'w Premise,
     pub(super) options: &'w ProduceOptions,
     pub(super) notes: Vec<String>,
-    /// What the model has said of its shots' subjects, in film order.
+    /// Whom or what the shots show, in film order.
     pub(super) subjects: Vec<Subject>,
+    /// Who of the premise's people is in the cast.
+    pub(super) acting: Vec<String>,
 }
 
 impl<'w> Stages<'w> {
@@ -108,10 +77,12 @@ impl<'w> Stages<'w> {
             options,
             notes: premise.notes.clone(),
             subjects: Vec::new(),
+            acting: Vec::new(),
         })
     }
 
     pub(super) fn run(mut self) -> Result<Produced, ProduceError> {
+        self.tell_language();
         let mut script = self.film()?;
         self.cast(&mut script)?;
         self.places(&mut script)?;
@@ -121,8 +92,12 @@ impl<'w> Stages<'w> {
         finish::finish(self, script)
     }
 
+    /// Draws for `place`: other ones for another premise and for another seed.
     pub(super) fn draw(&self, place: &str) -> Draw {
-        Draw::new(self.options.seed, place)
+        Draw::new(
+            self.options.seed,
+            &format!("{place}\n{}", self.premise.text),
+        )
     }
 
     pub(super) fn english(&self) -> bool {
@@ -131,6 +106,22 @@ impl<'w> Stages<'w> {
 
     pub(super) fn story(&self) -> String {
         format!("Story: {}", self.premise.text)
+    }
+
+    /// Say that the model is left out, where it is.
+    fn tell_language(&mut self) {
+        if !self.writer.is_silent() {
+            return;
+        }
+        let (model, known) = self.writer.about();
+        let known: Vec<&str> = known.iter().map(|tag| language_name(tag)).collect();
+        let language = language_name(&self.premise.language);
+        self.notes.push(format!(
+            "the premise is in {language} and the language model {model} is made for {}: the film \
+             is in {language}, with pictures described by rule and the premise itself as narration; \
+             name a model that writes {language} for more",
+            known.join(", ")
+        ));
     }
 
     /// A short text that is no sentence.
@@ -182,7 +173,12 @@ impl<'w> Stages<'w> {
             complaints: Vec::new(),
             taken: &[],
         };
-        let (logline, logline_by) = self.writer.write(&asked, |_| fallback::logline(premise))?;
+        let (logline, logline_by) = if self.writer.is_weak() || self.writer.is_silent() {
+            // Nobody tells it better than who thought of it.
+            (fallback::logline(premise), By::User)
+        } else {
+            self.writer.write(&asked, |_| fallback::logline(premise))?
+        };
         let letters = premise.writing.letters();
         let pattern = match (premise.writing, self.english()) {
             (Writing::Latin, true) => {
@@ -201,6 +197,12 @@ impl<'w> Stages<'w> {
             (2, 6)
         };
         let story = self.story();
+        let form = self
+            .writer
+            .is_weak()
+            .then(|| self.title_form(&mut self.draw("title")))
+            .flatten();
+        let pattern = form.as_deref().map_or(pattern, forms::pattern);
         let taken: Vec<String> = TITLE
             .examples
             .iter()
@@ -252,12 +254,7 @@ impl<'w> Stages<'w> {
             let (time_word, time_phrase) = TIMES[time];
             time = (time + 1 + draw.below(2)) % TIMES.len();
             let member = &script.cast[scene % script.cast.len()].name;
-            let beat = match (scene, count) {
-                (0, _) => "The story begins",
-                (_, _) if scene + 1 == count => "The story ends",
-                (_, _) if scene * 2 < count => "Something goes wrong",
-                (_, _) => "Everything turns",
-            };
+            let beat = BEATS[act(scene, count)];
             let question = format!(
                 "{}\nPlace: {}\n{beat}\nTell: {member}",
                 self.story(),
@@ -269,10 +266,19 @@ impl<'w> Stages<'w> {
                 (6, 16)
             };
             let start = Start::Subject(member, &[]);
+            let form = self
+                .writer
+                .is_weak()
+                .then(|| self.scene_form(script, scene, member))
+                .flatten();
+            let pattern = form.as_deref().map_or_else(
+                || sentence_pattern(premise, &start, words, false),
+                forms::pattern,
+            );
             let asked = Asked {
                 step: &SCENE,
                 question,
-                pattern: Some(sentence_pattern(premise, &start, words, false)),
+                pattern: Some(pattern),
                 chars_max: 110,
                 used_for: Use::Speech,
                 subject: member,
@@ -281,8 +287,9 @@ impl<'w> Stages<'w> {
                 complaints: Vec::new(),
                 taken: &[],
             };
-            let (note, note_by) = self.writer.write(&asked, |_| {
-                fallback::action(premise, member, false, 90 + scene)
+            let (note, note_by) = self.writer.write(&asked, |draw| match &form {
+                Some(form) => forms::sample(form, draw),
+                None => fallback::action(premise, member, false, 90 + scene),
             })?;
             let heading = if self.english() {
                 format!("{} {time_phrase}", capital(&place.name))
@@ -307,14 +314,17 @@ impl<'w> Stages<'w> {
     /// Things of the premise that can be seen, as subjects.
     fn things(&self) -> Vec<String> {
         let shown = self.premise.nouns.iter().filter(|noun| {
-            let person = self
-                .premise
-                .people
-                .iter()
-                .any(|person| person.split(' ').any(|word| word == *noun));
-            !person && !ABSTRACT.contains(&noun.as_str())
+            let person = self.premise.people.iter().any(|person| {
+                let role = person.split(' ').next_back();
+                person.split(' ').any(|word| word == *noun) || noun.strip_suffix('s') == role
+            });
+            !person && !is_abstract(noun)
+        });
+        let animals = self.premise.people.iter().filter(|person| {
+            holds(ANIMALS, person) && !self.acting.iter().any(|role| role == *person)
         });
         shown
+            .chain(animals)
             .take(6)
             .map(|noun| {
                 if self.english() {
@@ -396,14 +406,14 @@ impl<'w> Stages<'w> {
             }
         }
         question.push_str(&format!("\nShow: {}", subject.text));
-        let words = if premise.writing.is_unspaced() {
-            (6, 36)
-        } else {
-            (6, 15)
+        let words = match (premise.writing.is_unspaced(), self.writer.is_weak()) {
+            (true, _) => (6, 36),
+            (false, false) => (6, 15),
+            (false, true) => (4, 18),
         };
         let thing = subject.member.is_none();
         let pool = if thing { THING_VERBS } else { PERSON_VERBS };
-        let plural = thing && subject.text.ends_with('s') && !subject.text.ends_with("ss");
+        let plural = thing && is_plural(&subject.text);
         let offered = draw.some(pool, VERBS_OFFERED);
         let offered: Vec<String> = offered
             .into_iter()
@@ -421,15 +431,19 @@ impl<'w> Stages<'w> {
         } else {
             &[]
         };
+        let form = self
+            .writer
+            .is_weak()
+            .then(|| self.action_form(script, scene, (&subject.text, !thing), number, draw))
+            .flatten();
+        let pattern = form.as_deref().map_or_else(
+            || sentence_pattern(premise, &Start::Subject(&subject.text, verbs), words, false),
+            forms::pattern,
+        );
         let asked = Asked {
             step: &ACTION,
             question,
-            pattern: Some(sentence_pattern(
-                premise,
-                &Start::Subject(&subject.text, verbs),
-                words,
-                false,
-            )),
+            pattern: Some(pattern),
             chars_max: 100,
             used_for: Use::Action,
             subject: &subject.text,
@@ -438,103 +452,16 @@ impl<'w> Stages<'w> {
             complaints: Vec::new(),
             taken: &[],
         };
-        self.writer.write(&asked, |_| {
-            fallback::action(premise, &subject.text, thing, number)
+        self.writer.write(&asked, |draw| match &form {
+            Some(form) => forms::sample(form, draw),
+            None => fallback::action(premise, &subject.text, thing, number),
         })
     }
+}
 
-    fn lines(&mut self, script: &mut Script) -> Result<(), ProduceError> {
-        self.writer.stage("lines");
-        let mut number = 0;
-        let count = self.subjects.len();
-        for scene in 0..script.scenes.len() {
-            for shot in 0..script.scenes[scene].shots.len() {
-                let mut draw = self.draw(&format!("line {number}"));
-                // A quarter of the shots is silent, never the first two, and never the last.
-                let silent = number > 1 && number + 1 < count && draw.below(4) == 0;
-                let speaks = draw.below(5) < 3;
-                let speaker = self.subjects[number].member.filter(|_| speaks);
-                if !silent
-                    && let Some(line) = self.line(script, scene, shot, speaker, number, &[])?
-                {
-                    script.scenes[scene].shots[shot].lines.push(line);
-                }
-                number += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// A line for a shot; none when the model gives none that will do: silence needs no rule.
-    pub(super) fn line(
-        &mut self,
-        script: &Script,
-        scene: usize,
-        shot: usize,
-        speaker: Option<usize>,
-        number: usize,
-        complaints: &[String],
-    ) -> Result<Option<Line>, ProduceError> {
-        let premise = self.premise;
-        let again = complaints.len();
-        let mut draw = self.draw(&format!("start of line {number} {again}"));
-        let name = speaker.map_or("", |member| script.cast[member].name.as_str());
-        let (step, groups) = if speaker.is_some() {
-            (&DIALOGUE, SPEECH_STARTS)
-        } else {
-            (&NARRATION, NARRATION_STARTS)
-        };
-        let group = draw.below(groups.len());
-        let start = if self.english() {
-            Start::Words(groups[group])
-        } else {
-            Start::Any
-        };
-        let asks = self.english() && speaker.is_some() && group == 1;
-        let seen = &script.scenes[scene].shots[shot].action;
-        let mut question = format!("{}\nSeen: {seen}", self.story());
-        if self.writer.kind() == LlmKind::Remote {
-            let before = script.scenes[scene].shots[..shot]
-                .iter()
-                .rev()
-                .find_map(|shot| shot.lines.last());
-            if let Some(before) = before {
-                question.push_str(&format!("\nSaid before: {}", before.text));
-            }
-        }
-        question.push_str(&if speaker.is_some() {
-            format!("\n{name} says")
-        } else {
-            "\nThe narrator says".to_owned()
-        });
-        let columns_max = self.outline.columns_max().clamp(16, 74);
-        let words = if premise.writing.is_unspaced() {
-            (4, (columns_max / 2).clamp(6, 30))
-        } else {
-            (4, self.outline.words_max().clamp(5, 12))
-        };
-        let asked = Asked {
-            step,
-            question,
-            pattern: Some(sentence_pattern(premise, &start, words, asks)),
-            chars_max: columns_max,
-            used_for: Use::Speech,
-            subject: "",
-            words,
-            place: format!("line {number} {again}"),
-            complaints: complaints.to_vec(),
-            taken: &[],
-        };
-        let text = self.writer.write_if(&asked)?;
-        Ok(text.map(|text| Line {
-            speaker: name.to_owned(),
-            text,
-            by: Origins::default()
-                .with(By::Model, &["text"])
-                .with(By::Rule, &["speaker"]),
-            ..Line::default()
-        }))
-    }
+/// Whether a noun names what no picture shows.
+pub(super) fn is_abstract(noun: &str) -> bool {
+    holds(ABSTRACT, noun)
 }
 
 fn letter(shot: usize) -> char {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::draw::Draw;
 use super::premise::word_list;
 use super::words::FUNCTION_WORDS;
 use crate::origin::By;
@@ -149,8 +150,8 @@ impl Meaning {
 }
 
 /// For each shot text the picture that fits best, as places in `pictures`: none twice while there
-/// are others, and never twice in a row where there are two. Ties go by order, so that the same
-/// texts and pictures give the same choice.
+/// are others, and never twice in a row where there are two. Ties go by an order that the texts
+/// decide: the same texts and pictures give the same choice, other texts begin elsewhere.
 pub fn match_pictures(shots: &[String], pictures: &[Picture]) -> Vec<usize> {
     if pictures.is_empty() {
         return Vec::new();
@@ -164,6 +165,10 @@ pub fn match_pictures(shots: &[String], pictures: &[Picture]) -> Vec<usize> {
         .iter()
         .map(|each| Meaning::of(&name(each)))
         .collect();
+    let first = Draw::new(0, &shots.join("\n")).below(pictures.len());
+    let order: Vec<usize> = (0..pictures.len())
+        .map(|at| (first + at) % pictures.len())
+        .collect();
     let told: Vec<Meaning> = shots.iter().map(|each| Meaning::of(each)).collect();
     let mut chosen: Vec<Option<usize>> = vec![None; shots.len()];
     let mut uses = vec![0usize; pictures.len()];
@@ -175,14 +180,13 @@ pub fn match_pictures(shots: &[String], pictures: &[Picture]) -> Vec<usize> {
             .enumerate()
             .filter(|(at, _)| chosen[*at].is_none())
         {
-            for (picture, shown) in shown.iter().enumerate() {
-                pairs.push((told.nearness(shown), shot, picture));
+            for (turn, picture) in order.iter().enumerate() {
+                pairs.push((told.nearness(&shown[*picture]), shot, turn));
             }
         }
-        pairs.sort_by_key(|(nearness, shot, picture)| {
-            (std::cmp::Reverse(*nearness), *shot, *picture)
-        });
-        for (nearness, shot, picture) in pairs {
+        pairs.sort_by_key(|(nearness, shot, turn)| (std::cmp::Reverse(*nearness), *shot, *turn));
+        for (nearness, shot, turn) in pairs {
+            let picture = order[turn];
             let beside = |at: Option<usize>| {
                 at.and_then(|at| chosen.get(at))
                     .is_some_and(|each| *each == Some(picture))
@@ -203,8 +207,10 @@ pub fn match_pictures(shots: &[String], pictures: &[Picture]) -> Vec<usize> {
                 let before = shot.checked_sub(1).and_then(|at| chosen[at]);
                 before == Some(picture) || chosen.get(shot + 1).copied().flatten() == Some(picture)
             };
-            let free =
-                (0..pictures.len()).find(|picture| uses[*picture] <= round && !beside(*picture));
+            let free = order
+                .iter()
+                .copied()
+                .find(|picture| uses[*picture] <= round && !beside(*picture));
             if let Some(picture) = free {
                 chosen[shot] = Some(picture);
                 uses[picture] += 1;
@@ -216,8 +222,11 @@ pub fn match_pictures(shots: &[String], pictures: &[Picture]) -> Vec<usize> {
         if chosen[shot].is_none() {
             let before = shot.checked_sub(1).and_then(|at| chosen[at]);
             let after = chosen.get(shot + 1).copied().flatten();
-            let order = (0..pictures.len()).filter(|at| Some(*at) != before && Some(*at) != after);
-            let picture = order.min_by_key(|at| (uses[*at], *at)).unwrap_or(0);
+            let free = order
+                .iter()
+                .copied()
+                .filter(|at| Some(*at) != before && Some(*at) != after);
+            let picture = free.min_by_key(|at| uses[*at]).unwrap_or(0);
             chosen[shot] = Some(picture);
             uses[picture] += 1;
         }

@@ -18,6 +18,13 @@ const FAILURES_MAX: usize = 12;
 /// Complaints that are passed on.
 const COMPLAINTS_MAX: usize = 4;
 
+/// Texts from which on a film is long: fewer candidates keep its script a matter of minutes.
+const LONG_TEXTS: usize = 120;
+/// Candidates for each text of a long film.
+const CANDIDATES_LONG: usize = 2;
+/// Points of a score for a natural logarithm of probability.
+const LIKELIHOOD_WEIGHT: f64 = 12.0;
+
 /// What is asked for.
 pub(crate) struct Asked<'a> {
     pub(crate) step: &'a Step,
@@ -50,6 +57,8 @@ pub(crate) struct Writer<'w> {
     step: usize,
     of: usize,
     failures: usize,
+    /// Whether the model is not asked at all: it does not write the language.
+    silent: bool,
 }
 
 impl<'w> Writer<'w> {
@@ -61,6 +70,8 @@ impl<'w> Writer<'w> {
         cancel: &'w CancelToken,
         of: usize,
     ) -> Self {
+        let known = llm.languages();
+        let silent = !known.is_empty() && !known.contains(&premise.language);
         Self {
             premise,
             options,
@@ -73,11 +84,27 @@ impl<'w> Writer<'w> {
             step: 0,
             of,
             failures: 0,
+            silent,
         }
     }
 
     pub(crate) fn kind(&self) -> LlmKind {
         self.llm.kind()
+    }
+
+    /// Whether texts are written in sentence forms.
+    pub(crate) fn is_weak(&self) -> bool {
+        self.llm.is_weak() && self.kind() == LlmKind::Constrained && self.premise.language == "en"
+    }
+
+    /// Whether the model is left out, since it does not write the premise's language.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent
+    }
+
+    /// The model's name and the languages it is made for.
+    pub(crate) fn about(&self) -> (String, Vec<String>) {
+        (self.llm.name().to_owned(), self.llm.languages().to_vec())
     }
 
     pub(crate) fn stage(&mut self, stage: &'static str) {
@@ -132,11 +159,19 @@ impl<'w> Writer<'w> {
     }
 
     fn best(&mut self, asked: &Asked<'_>) -> Result<Option<String>, ProduceError> {
+        if self.silent {
+            return Ok(None);
+        }
         let mut best: Option<(i64, String)> = None;
         let mut wrong: Option<(String, Vec<String>)> = None;
         let mut seeds = Draw::new(self.options.seed, &asked.place);
-        for attempt in 0..self.options.tries.max(self.options.candidates).max(1) {
-            if attempt >= self.options.candidates && best.is_some() {
+        let candidates = if self.of > LONG_TEXTS {
+            self.options.candidates.min(CANDIDATES_LONG)
+        } else {
+            self.options.candidates
+        };
+        for attempt in 0..self.options.tries.max(candidates).max(1) {
+            if attempt >= candidates && best.is_some() {
                 break;
             }
             self.cancel.check()?;
@@ -156,6 +191,9 @@ impl<'w> Writer<'w> {
             let (text, found) = self.read(asked, &request, &reply);
             match (text, found) {
                 (Some(text), Ok(score)) => {
+                    // Of two texts that will do, the one that is more like language to the model.
+                    let likely = reply.mean_logprob.unwrap_or(0.0).clamp(-20.0, 0.0);
+                    let score = score + (likely * LIKELIHOOD_WEIGHT) as i64;
                     if best.as_ref().is_none_or(|(most, _)| score > *most) {
                         best = Some((score, text));
                     }

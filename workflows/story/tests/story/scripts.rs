@@ -284,6 +284,29 @@ fn shot() -> impl Strategy<Value = Shot> {
         )
 }
 
+/// Who wrote what, with names of fields that could trip a reader.
+fn origins() -> impl Strategy<Value = Origins> {
+    let field = select(vec![
+        "action", "move", "fade_in", "model", "by", "a b", "x,y", "{z}", ";", "é", "\\s", "a: b",
+    ]);
+    vec((field, select(vec![By::Model, By::Rule, By::User])), 0..6).prop_map(|fields| {
+        let mut by = Origins::default();
+        for (field, who) in fields {
+            by.set(field, who);
+        }
+        by
+    })
+}
+
+fn here(by: Origins) -> Place {
+    Place {
+        id: "here".to_owned(),
+        name: "Here".to_owned(),
+        look: String::new(),
+        by,
+    }
+}
+
 /// Scripts that are read back from both forms; they may still have shots too short to plan.
 pub(crate) fn script() -> impl Strategy<Value = Script> {
     let scenes = vec((text(), text(), text(), vec(shot(), 1..5)), 1..4);
@@ -305,93 +328,102 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
         0..3,
     );
     let credits = option::of((length(), vec(words(), 1..30)));
-    (words(), text(), film, members, music, scenes, credits).prop_map(
-        |(title, logline, film, members, music, scenes, credits)| {
-            let mut number = 0;
-            let mut made = Vec::new();
-            for (index, (heading, time_of_day, note, shots)) in scenes.into_iter().enumerate() {
-                let shots = shots.into_iter().map(|mut shot| {
-                    shot.id = if number == 0 {
-                        "first".to_owned()
-                    } else {
-                        format!("s{number}.é-x")
-                    };
-                    if number == 0 {
-                        shot.transition = Transition::Cut;
-                        shot.continuity = Continuity::Cut;
-                    }
-                    number += 1;
-                    shot
-                });
-                made.push(Scene {
-                    id: format!("scene_{index}"),
-                    heading,
-                    place: if index == 0 {
-                        "here".to_owned()
-                    } else {
-                        String::new()
-                    },
-                    time_of_day,
-                    note,
-                    shots: shots.collect(),
-                    by: Origins::default(),
-                });
-            }
-            let names = ["MARA", "tom", "മീര", "a:b (c)"];
-            Script {
-                version: SCRIPT_VERSION,
-                title,
-                style: logline.clone(),
-                logline,
-                language: "pt-BR".to_owned(),
-                film: FilmSettings {
-                    size: film.0.map(|(width, height)| FrameSize {
-                        width_px: width * 2,
-                        height_px: height * 2,
-                    }),
-                    fps: film.1.map(|rate| rate.parse().unwrap()),
-                    sample_rate_hz: film.2,
-                    length: film.3,
-                },
-                cast: members
-                    .into_iter()
-                    .zip(names)
-                    .map(|((look, voice), name)| CastMember {
-                        name: name.to_owned(),
-                        look,
-                        voice,
-                        by: Origins::default(),
-                    })
-                    .collect(),
-                places: vec![Place {
-                    id: "here".to_owned(),
-                    name: "Here".to_owned(),
-                    look: String::new(),
-                    by: Origins::default(),
-                }],
-                music: music
-                    .into_iter()
-                    .map(|(file, ends, gain_db, fade_in, fade_out)| MusicCue {
-                        file,
-                        from: if ends[0] {
-                            "first".to_owned()
-                        } else {
-                            String::new()
-                        },
-                        to: if ends[1] {
-                            "first".to_owned()
-                        } else {
-                            String::new()
-                        },
-                        gain_db,
-                        fade_in,
-                        fade_out,
-                    })
-                    .collect(),
-                scenes: made,
-                credits: credits.map(|(length, lines)| Credits { length, lines }),
-                by: Origins::default(),
-            }
-        },
+    (
+        words(),
+        text(),
+        film,
+        members,
+        music,
+        scenes,
+        credits,
+        origins(),
     )
+        .prop_map(
+            |(title, logline, film, members, music, scenes, credits, by)| {
+                let mut number = 0;
+                let mut made = Vec::new();
+                for (index, (heading, time_of_day, note, shots)) in scenes.into_iter().enumerate() {
+                    let shots = shots.into_iter().map(|mut shot| {
+                        shot.id = if number == 0 {
+                            "first".to_owned()
+                        } else {
+                            format!("s{number}.é-x")
+                        };
+                        if number == 0 {
+                            shot.transition = Transition::Cut;
+                            shot.continuity = Continuity::Cut;
+                        }
+                        number += 1;
+                        shot.by = by.clone();
+                        for line in &mut shot.lines {
+                            line.by = by.clone();
+                        }
+                        shot
+                    });
+                    made.push(Scene {
+                        id: format!("scene_{index}"),
+                        heading,
+                        place: if index == 0 {
+                            "here".to_owned()
+                        } else {
+                            String::new()
+                        },
+                        time_of_day,
+                        note,
+                        shots: shots.collect(),
+                        by: by.clone(),
+                    });
+                }
+                let names = ["MARA", "tom", "മീര", "a:b (c)"];
+                Script {
+                    version: SCRIPT_VERSION,
+                    title,
+                    style: logline.clone(),
+                    logline,
+                    language: "pt-BR".to_owned(),
+                    film: FilmSettings {
+                        size: film.0.map(|(width, height)| FrameSize {
+                            width_px: width * 2,
+                            height_px: height * 2,
+                        }),
+                        fps: film.1.map(|rate| rate.parse().unwrap()),
+                        sample_rate_hz: film.2,
+                        length: film.3,
+                    },
+                    cast: members
+                        .into_iter()
+                        .zip(names)
+                        .map(|((look, voice), name)| CastMember {
+                            name: name.to_owned(),
+                            look,
+                            voice,
+                            by: by.clone(),
+                        })
+                        .collect(),
+                    places: vec![here(by.clone())],
+                    music: music
+                        .into_iter()
+                        .map(|(file, ends, gain_db, fade_in, fade_out)| MusicCue {
+                            file,
+                            from: if ends[0] {
+                                "first".to_owned()
+                            } else {
+                                String::new()
+                            },
+                            to: if ends[1] {
+                                "first".to_owned()
+                            } else {
+                                String::new()
+                            },
+                            gain_db,
+                            fade_in,
+                            fade_out,
+                        })
+                        .collect(),
+                    scenes: made,
+                    credits: credits.map(|(length, lines)| Credits { length, lines }),
+                    by: by.clone(),
+                }
+            },
+        )
 }
