@@ -58,6 +58,29 @@ pub fn load_token_model(
     Ok(Box::new(load_dense(checkpoint, options)?.stream()))
 }
 
+/// The family that runs a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckedFamily {
+    /// Its name.
+    pub family: &'static str,
+    /// Most tokens the model was made for.
+    pub context_tokens: usize,
+}
+
+/// Recognise a checkpoint's family and check its configuration; no tensor is looked at.
+///
+/// # Errors
+/// [`LoadError`]: unknown family, bad configuration.
+pub fn check_family(checkpoint: &dyn Checkpoint) -> Result<CheckedFamily, LoadError> {
+    let config = config::Config::of(checkpoint)?;
+    let family = family_of(config.family_name())?;
+    let plan = (family.plan)(&config, checkpoint)?;
+    Ok(CheckedFamily {
+        family: family.id,
+        context_tokens: plan.context,
+    })
+}
+
 /// A dense language model, from which streams are made.
 ///
 /// # Errors

@@ -10,6 +10,7 @@
 //! else the pipeline made before.
 
 mod constraint;
+mod inspect;
 mod stream;
 mod template;
 mod text;
@@ -17,8 +18,10 @@ mod tokenizer;
 
 /// Opens a checkpoint file or folder by its content.
 pub use engine_weights::open as open_checkpoint;
+pub use engine_weights::{DtypeUse, Inspection, WeightsError};
 
 pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
+pub use inspect::{ModelInspection, inspect_model};
 pub use stream::TextStream;
 pub use template::{ChatMessage, ChatTemplate, Place, TemplateError, TemplateInput, TemplateTime};
 pub use text::{

@@ -23,6 +23,7 @@ mod order;
 mod owner;
 mod premise;
 mod project;
+mod rewrite;
 mod rows;
 mod samples;
 mod script;
@@ -32,6 +33,7 @@ mod workflow;
 pub use command::{Command, Edit, Job, Kind, System};
 pub use config::cache_folder;
 pub use engine_hub::{FileFormat, FileInfo, FileState, FileVerdict, ModelEntry, ModelState};
+pub use engine_pipelines::{DtypeUse, Inspection, ModelInspection};
 pub use error::StudioError;
 pub use events::{NodeState, StudioEvent, Watcher};
 pub use film::{FilmReport, FilmRequest};
@@ -46,6 +48,9 @@ pub use models::{
 pub use owner::{OwnerInfo, describe, owner_of};
 pub use premise::PremiseRequest;
 pub use project::{EXTENSION, Project, send};
-pub use script::{check_script, convert_script, script_as_markdown};
+pub use rewrite::{
+    Accepted, RewriteReport, RewriteRequest, ScriptChange, diff_scripts, script_value, take_from,
+};
+pub use script::{ScriptWarning, check_script, convert_script, script_as_markdown};
 pub use studio::{CacheReport, Studio, StudioOptions, node_specs, system_clock};
 pub use workflow::{PlanReport, PlanState, PlannedNode, RunRequest, RunSummary, ShownOutput};
