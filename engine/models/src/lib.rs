@@ -13,6 +13,7 @@ mod families;
 
 pub use dense::{DenseModel, DenseStream, LoadReport, Trace};
 pub use engine_nn::Activations;
+pub use engine_tensor::Affinity;
 pub use engine_tensor::ops::KvKind;
 pub use error::LoadError;
 pub use families::{FAMILIES, Family, family_of};
@@ -27,6 +28,8 @@ use engine_weights::Checkpoint;
 pub struct LoadOptions {
     /// Threads; 0 for one per processor. Results do not depend on it.
     pub threads: usize,
+    /// Which processors the threads run on. Results do not depend on it.
+    pub affinity: Affinity,
     /// Most tokens of a stream; the model's own limit when `None`.
     pub context_tokens: Option<usize>,
     /// How keys and values are kept.
@@ -39,6 +42,7 @@ impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             threads: 0,
+            affinity: Affinity::Free,
             context_tokens: None,
             kv: KvKind::F16,
             activations: Activations::Rounded,

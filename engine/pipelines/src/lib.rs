@@ -16,6 +16,7 @@ mod template;
 mod text;
 mod tokenizer;
 
+pub use engine_models::Affinity;
 /// Opens a checkpoint file or folder by its content.
 pub use engine_weights::open as open_checkpoint;
 pub use engine_weights::{DtypeUse, Inspection, WeightsError};
