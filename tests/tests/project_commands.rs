@@ -289,11 +289,20 @@ fn scripts_are_checked_and_converted() {
     let checked = ask(&film, &["script", "check", "small.md", "--stills", "."]);
     let warnings = checked["warnings"].as_array().unwrap();
     assert_eq!(warnings.len(), 1, "{checked}");
-    let warning = warnings[0].as_str().unwrap();
-    assert!(
-        warning.starts_with("line 29: shot shore: the title"),
+    let warning = &warnings[0];
+    assert_eq!(
+        (&warning["line"], &warning["place"], &warning["code"]),
+        (&json!(29), &json!("shot shore"), &json!("title-too-short")),
         "{warning}"
     );
+    let message = warning["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("line 29: shot shore: the title"),
+        "{message}"
+    );
+    assert!(!warning["fix"].as_str().unwrap().is_empty(), "{warning}");
+    let said = say(&film, &["script", "check", "small.md", "--stills", "."]).out;
+    assert!(said.contains(message), "{said}");
     ask(&film, &["script", "convert", "small.md", "small.json"]);
     ask(&film, &["script", "convert", "small.json", "again.md"]);
     ask(&film, &["script", "convert", "again.md", "again.json"]);
@@ -423,4 +432,232 @@ fn ctrl_c_ends_soon_and_keeps_what_was_made() {
 
 fn committed(film: &SmallFilm) -> u64 {
     film.store().unwrap().counts().unwrap().commits_ever
+}
+
+#[test]
+fn films_and_plans_tell_their_warnings_in_json() {
+    let (film, project) = made();
+    let codes = |told: &Value| -> Vec<String> {
+        let warnings = told["warnings"].as_array().unwrap();
+        let code = |warning: &Value| warning["code"].as_str().unwrap().to_owned();
+        warnings.iter().map(code).collect()
+    };
+    let again = ran(&mut film.film_command(PROGRAM).unwrap())
+        .unwrap()
+        .json();
+    assert_eq!(codes(&again), ["title-too-short"], "{again}");
+    assert_eq!(again["warnings"][0]["line"], 29);
+    let plan = ask(&film, &["plan", project.to_str().unwrap()]);
+    assert_eq!(codes(&plan), ["title-too-short"], "{plan}");
+    assert_eq!(
+        plan["warnings"][0]["line"],
+        Value::Null,
+        "a project has no lines"
+    );
+    assert_eq!(plan["warnings"][0]["place"], "shot shore");
+}
+
+/// The small film's script with three changes, in a file of its own.
+fn another(film: &SmallFilm) -> PathBuf {
+    let path = film.folder().join("another.md");
+    let changed = film
+        .script
+        .replace("\ntitle: The Small Film\n", "\ntitle: The Other Film\n")
+        .replace("The lamp is lit.", "The lamp goes out.");
+    assert_ne!(changed, film.script);
+    fs::write(&path, changed).unwrap();
+    path
+}
+
+#[test]
+fn changes_are_shown_before_they_are_taken_and_can_be_taken_back() {
+    let (film, project) = made();
+    let project = project.to_str().unwrap();
+    let other = another(&film);
+    let other = other.to_str().unwrap();
+    let show = || ask(&film, &["project", "show", project]);
+    let before = show();
+
+    let diff = ask(&film, &["project", "diff", project, other]);
+    assert_eq!(diff, ask(&film, &["script", "diff", "small.md", other]));
+    let changes = diff["changes"].as_array().unwrap();
+    let find = |kind: &str| {
+        changes
+            .iter()
+            .find(|change| change["kind"] == kind)
+            .unwrap()
+    };
+    let (shot, title) = (find("shot"), find("film"));
+    assert_eq!(
+        (&shot["id"], &shot["field"], &shot["old"], &shot["new"]),
+        (
+            &json!("lamp"),
+            &json!("/action"),
+            &json!("The lamp is lit."),
+            &json!("The lamp goes out.")
+        )
+    );
+    assert_eq!(
+        (&title["field"], &title["new"]),
+        (&json!("/title"), &json!("The Other Film"))
+    );
+    assert_eq!(show(), before, "looking changes nothing");
+    let said = say(&film, &["project", "diff", project, other]).out;
+    assert!(
+        said.contains("shot lamp /action\n     - The lamp is lit.\n     + The lamp goes out.\n"),
+        "{said}"
+    );
+
+    // One of them, by its path.
+    let path = shot["path"].as_str().unwrap();
+    let take =
+        |accept: &str| ["project", "take", project, other, "--accept", accept].map(str::to_owned);
+    let taken = |accept: &str| {
+        let words = take(accept);
+        ask(&film, &words.each_ref().map(String::as_str))
+    };
+    assert_eq!(taken(path)["changed"], 1);
+    assert_eq!(action(&show(), "lamp"), "The lamp goes out.");
+    assert_eq!(show()["title"], before["title"]);
+    let history = say(&film, &["project", "history", project]).out;
+    assert!(
+        history.starts_with("undo: changes taken from another script"),
+        "{history}"
+    );
+    ask(&film, &["project", "undo", project]);
+    assert_eq!(show(), before);
+    // All of them, by numbers.
+    let numbers: Vec<String> = changes
+        .iter()
+        .map(|change| change["number"].to_string())
+        .collect();
+    taken(&numbers.join(","));
+    let left = ask(&film, &["project", "diff", project, other]);
+    assert_eq!(left, json!({ "changes": [] }));
+    ask(&film, &["project", "undo", project]);
+    taken("all");
+    assert_eq!(
+        say(&film, &["project", "diff", project, other]).out,
+        "no changes\n"
+    );
+
+    for (accept, words) in [
+        ("9", "\"9\""),
+        ("/scenes/none", "/scenes/none"),
+        (" , ", "expected all"),
+    ] {
+        let words_of = take(accept);
+        let refused = say(&film, &words_of.each_ref().map(String::as_str));
+        refused.ended(3, &[words]);
+    }
+}
+
+#[test]
+fn a_faulty_script_is_told_of_and_changes_nothing() {
+    let (film, project) = made();
+    let project = project.to_str().unwrap();
+    let script = ask(&film, &["project", "show", project]);
+    let mut other = script.clone();
+    other["scenes"][0]["shots"][0]["lenght"] = json!("2 s");
+    let path = film.folder().join("other.json");
+    fs::write(&path, other.to_string()).unwrap();
+    let path = path.to_str().unwrap();
+    for words in [
+        &["project", "diff", project, path][..],
+        &["project", "take", project, path, "--accept", "all"],
+        &["script", "diff", "small.md", path],
+    ] {
+        say(&film, words).ended(3, &["lenght", "length"]);
+    }
+    assert_eq!(ask(&film, &["project", "show", project]), script);
+}
+
+/// A server that answers every chat with the same words, so that rules write most of the script.
+fn dull_server() -> String {
+    use std::io::Write as _;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1#dull", listener.local_addr().unwrap());
+    let serve = move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut piece = vec![0; 65536];
+            let mut seen = Vec::new();
+            loop {
+                let count = stream.read(&mut piece).unwrap_or(0);
+                seen.extend_from_slice(&piece[..count]);
+                let text = String::from_utf8_lossy(&seen);
+                let whole = text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+                    let length = head.lines().find_map(|line| {
+                        let (name, value) = line.split_once(':')?;
+                        name.eq_ignore_ascii_case("content-length")
+                            .then(|| value.trim().parse::<usize>().ok())?
+                    });
+                    body.len() >= length.unwrap_or(0)
+                });
+                if whole || count == 0 {
+                    break;
+                }
+            }
+            let reply = json!({"choices": [{"delta": {"content": "{\"text\": \"no\"}"}, "finish_reason": "stop"}]});
+            let body = format!("data: {reply}\n\ndata: [DONE]\n\n");
+            drop(write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            ));
+        }
+    };
+    std::thread::Builder::new()
+        .name("dull server".into())
+        .spawn(serve)
+        .unwrap();
+    url
+}
+
+#[test]
+fn a_rewriting_is_shown_and_taken_in_part() {
+    let (film, project) = made();
+    let project = project.to_str().unwrap();
+    let before = ask(&film, &["project", "show", project]);
+    let url = dull_server();
+    let premise = "A lighthouse keeper finds a message in a bottle";
+    let rewrite = [
+        "project", "rewrite", project, premise, "--length", "10s", "--llm", &url,
+    ];
+    let told = ask(&film, &rewrite);
+    let changes = told["changes"].as_array().unwrap();
+    assert!(changes.len() >= 3, "{told}");
+    assert_eq!(told["changed"], Value::Null);
+    assert_eq!(
+        ask(&film, &["project", "show", project]),
+        before,
+        "nothing is replaced yet"
+    );
+    let proposal = told["proposal"].as_str().unwrap();
+    let title = changes
+        .iter()
+        .find(|change| change["field"] == "/title")
+        .unwrap();
+    assert!(
+        ["rule", "model"].contains(&title["by"].as_str().unwrap()),
+        "{title}"
+    );
+    let number = title["number"].to_string();
+    ask(
+        &film,
+        &["project", "take", project, proposal, "--accept", &number],
+    );
+    let after = ask(&film, &["project", "show", project]);
+    assert_eq!(after["title"], title["new"]);
+    assert_eq!(after["scenes"], before["scenes"]);
+    ask(&film, &["project", "undo", project]);
+    assert_eq!(ask(&film, &["project", "show", project]), before);
+    // All at once.
+    let all = [&rewrite[..], &["--accept", "all"]].concat();
+    assert!(ask(&film, &all)["changed"].as_u64().unwrap() > 3);
+    let proposed: Value = serde_json::from_slice(&fs::read(proposal).unwrap()).unwrap();
+    let got = ask(&film, &["project", "show", project]);
+    assert_eq!(got["title"], proposed["title"]);
+    ask(&film, &["project", "undo", project]);
+    assert_eq!(ask(&film, &["project", "show", project]), before);
 }

@@ -26,6 +26,11 @@ impl<'o> CanonicalWriter<'o> {
         self.out.push(0xf6);
     }
 
+    /// True or false.
+    pub fn bool(&mut self, value: bool) {
+        self.out.push(if value { 0xf5 } else { 0xf4 });
+    }
+
     /// A whole number of zero or more.
     pub fn whole(&mut self, value: u64) {
         head(self.out, 0, value);

@@ -123,7 +123,7 @@ impl DenseModel {
             Some(tokens) => tokens,
             None => plan.context,
         };
-        let cpu = Cpu::new(options.threads)?;
+        let cpu = Cpu::with_affinity(options.threads, options.affinity)?;
         let embed = Linear::load(checkpoint, &plan.embed, plan.vocab, plan.hidden)?;
         let mut layers = Vec::new();
         for index in 0..plan.layers {

@@ -13,6 +13,7 @@ mod families;
 
 pub use dense::{DenseModel, DenseStream, LoadReport, Trace};
 pub use engine_nn::Activations;
+pub use engine_tensor::Affinity;
 pub use engine_tensor::ops::KvKind;
 pub use error::LoadError;
 pub use families::{FAMILIES, Family, family_of};
@@ -27,6 +28,8 @@ use engine_weights::Checkpoint;
 pub struct LoadOptions {
     /// Threads; 0 for one per processor. Results do not depend on it.
     pub threads: usize,
+    /// Which processors the threads run on. Results do not depend on it.
+    pub affinity: Affinity,
     /// Most tokens of a stream; the model's own limit when `None`.
     pub context_tokens: Option<usize>,
     /// How keys and values are kept.
@@ -39,6 +42,7 @@ impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             threads: 0,
+            affinity: Affinity::Free,
             context_tokens: None,
             kv: KvKind::F16,
             activations: Activations::Rounded,
@@ -56,6 +60,29 @@ pub fn load_token_model(
     options: &LoadOptions,
 ) -> Result<Box<dyn TokenModel>, LoadError> {
     Ok(Box::new(load_dense(checkpoint, options)?.stream()))
+}
+
+/// The family that runs a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckedFamily {
+    /// Its name.
+    pub family: &'static str,
+    /// Most tokens the model was made for.
+    pub context_tokens: usize,
+}
+
+/// Recognise a checkpoint's family and check its configuration; no tensor is looked at.
+///
+/// # Errors
+/// [`LoadError`]: unknown family, bad configuration.
+pub fn check_family(checkpoint: &dyn Checkpoint) -> Result<CheckedFamily, LoadError> {
+    let config = config::Config::of(checkpoint)?;
+    let family = family_of(config.family_name())?;
+    let plan = (family.plan)(&config, checkpoint)?;
+    Ok(CheckedFamily {
+        family: family.id,
+        context_tokens: plan.context,
+    })
 }
 
 /// A dense language model, from which streams are made.

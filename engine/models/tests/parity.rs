@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine_base::CancelToken;
-use engine_models::{DenseModel, DenseStream, KvKind, LoadOptions, load_dense, load_token_model};
+use engine_models::{
+    Affinity, DenseModel, DenseStream, KvKind, LoadOptions, load_dense, load_token_model,
+};
 use engine_nn::{ModelError, TokenModel as _};
 use engine_tensor::ops::argmax;
 use engine_weights::{Checkpoint as _, Gguf, SafeTensors};
@@ -181,6 +183,14 @@ fn cached_cut_batched_and_threaded_runs_give_the_same_bits() {
             let mut single = single.stream();
             let logits = single.extend(&tokens, &cancel).unwrap();
             assert_eq!(bits(logits), after(300), "{fixture} {kv:?} one thread");
+
+            if cfg!(target_os = "linux") {
+                let mut pinned = options(kv, 1);
+                pinned.affinity = Affinity::Pinned;
+                let mut pinned = self::model(fixture, &pinned).stream();
+                let logits = pinned.extend(&tokens, &cancel).unwrap();
+                assert_eq!(bits(logits), after(300), "{fixture} {kv:?} pinned");
+            }
         }
     }
 }

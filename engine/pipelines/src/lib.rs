@@ -10,17 +10,21 @@
 //! else the pipeline made before.
 
 mod constraint;
+mod inspect;
 mod speech;
 mod stream;
 mod template;
 mod text;
 mod tokenizer;
 
+pub use engine_models::Affinity;
 /// Opens a checkpoint file or folder by its content.
 pub use engine_weights::open as open_checkpoint;
+pub use engine_weights::{DtypeUse, Inspection, WeightsError};
 
 pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
 pub use engine_onnx::runtime_path;
+pub use inspect::{ModelInspection, inspect_model};
 pub use speech::{
     Accent, English, Pause, Sentence, Speech, SpeechError, SpeechFiles, SpeechPipeline,
     SpeechRequest, SpokenSentence, SpokenWord, UnknownWords, VoiceInfo, Word, foreign_letters,

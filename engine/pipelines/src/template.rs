@@ -2,14 +2,16 @@
 
 mod functions;
 mod json;
+mod limits;
 
-use std::io;
+use std::collections::BTreeMap;
 
 use engine_base::Code;
 use engine_weights::Checkpoint;
+use minijinja::machinery::{self, Instructions};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value as JinjaValue;
-use minijinja::{Environment, ErrorKind};
+use minijinja::{AutoEscape, Environment, ErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -22,8 +24,8 @@ const MAX_TEMPLATE_BYTES: usize = 1 << 20;
 /// Longest text a template may give, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 
-/// Steps a template may take, and times 64 bytes it may allocate, besides one for each byte given
-/// to it.
+/// Steps a template may take, and times 64 bytes it may allocate, besides one for each four bytes
+/// and 64 for each value given to it.
 const BASE_FUEL: u64 = 1_000_000;
 
 /// Deepest calls inside a template.
@@ -182,9 +184,16 @@ impl ChatTemplate {
     ) -> Result<Self, TemplateError> {
         let source = source.into();
         check_length("a chat template", source.len(), MAX_TEMPLATE_BYTES)?;
-        environment(None, 0)
-            .and_then(|e| e.template_from_str(&source).map(|_| ()))
-            .map_err(|error| of_jinja(&error))?;
+        let syntax = syntax().map_err(|error| of_jinja(&error))?;
+        limits::check_source(&source, syntax).map_err(|(reason, line)| TemplateError::Endless {
+            reason,
+            place: Place(Some(line)),
+        })?;
+        limits::on_large_stack(|| {
+            environment(None, Given::default())
+                .and_then(|e| e.template_from_str(&source).map(|_| ()))
+                .map_err(|error| of_jinja(&error))
+        })?;
         Ok(Self {
             source,
             bos: bos.into(),
@@ -265,29 +274,55 @@ impl ChatTemplate {
             + input.extra.values().map(weight_bytes).sum::<usize>();
         check_length("a conversation", given_bytes, MAX_TEXT_BYTES)?;
 
+        let given = Given {
+            bytes: given_bytes as u64,
+            values: names.values().map(count_values).sum(),
+        };
+        let environment = environment(input.now, given).map_err(|error| of_jinja(&error))?;
         let names = names
             .iter()
             .map(|(name, value)| (name.as_str(), jinja_of(value)));
         let context = JinjaValue::from_pairs(names);
-        let environment =
-            environment(input.now, given_bytes as u64).map_err(|error| of_jinja(&error))?;
-        let template = environment
-            .template_from_str(&self.source)
-            .map_err(|error| of_jinja(&error))?;
-        let mut text = Bounded::default();
-        let done = template.render_captured_to(context, &mut text).map(|_| ());
-        if text.over {
+        let text = limits::on_large_stack(move || {
+            run(&environment, &self.source, context).map_err(|error| of_jinja(&error))
+        })?;
+        if text.len() > MAX_TEXT_BYTES {
             return Err(TemplateError::Endless {
                 reason: format!("it wrote more than {MAX_TEXT_BYTES} bytes"),
                 place: Place(None),
             });
         }
-        done.map_err(|error| of_jinja(&error))?;
-        String::from_utf8(text.bytes).map_err(|error| TemplateError::Failed {
-            reason: error.to_string(),
-            place: Place(None),
-        })
+        Ok(text)
     }
+}
+
+/// Compile a template, put the limits into it and run it.
+fn run<'e>(
+    environment: &'e Environment<'e>,
+    source: &'e str,
+    context: JinjaValue,
+) -> Result<String, minijinja::Error> {
+    let template = environment.template_from_str(source)?;
+    let compiled = machinery::get_compiled_template(&template);
+    let code = limits::bounded(&compiled.instructions)?;
+    let blocks: BTreeMap<&str, Instructions<'_>> = compiled
+        .blocks
+        .iter()
+        .map(|(name, block)| Ok((*name, limits::bounded(block)?)))
+        .collect::<Result<_, minijinja::Error>>()?;
+    let mut text = String::new();
+    let mut output = machinery::make_string_output(&mut text);
+    let done = machinery::eval(
+        environment,
+        &code,
+        context,
+        &blocks,
+        &mut output,
+        AutoEscape::None,
+    );
+    done.map(drop)?;
+    drop(output);
+    Ok(text)
 }
 
 fn check_length(what: &'static str, got: usize, max: usize) -> Result<(), TemplateError> {
@@ -312,45 +347,35 @@ fn template_of_config(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Text that stops a template which writes without end.
-#[derive(Default)]
-struct Bounded {
-    bytes: Vec<u8>,
-    over: bool,
+/// How much a template is given; what it may do grows with it.
+#[derive(Clone, Copy, Default)]
+struct Given {
+    /// Of all texts.
+    bytes: u64,
+    /// Texts, numbers, lists and maps.
+    values: u64,
 }
 
-impl io::Write for Bounded {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + buf.len() > MAX_TEXT_BYTES {
-            self.over = true;
-            return Err(io::Error::other("the text is too long"));
-        }
-        self.bytes.extend_from_slice(buf);
-        Ok(buf.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// As the templates' authors run them.
+fn syntax() -> Result<SyntaxConfig, minijinja::Error> {
+    SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build()
 }
 
 fn environment(
     now: Option<TemplateTime>,
-    given_bytes: u64,
+    given: Given,
 ) -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
-    // As the templates' authors run them.
-    environment.set_syntax(
-        SyntaxConfig::builder()
-            .trim_blocks(true)
-            .lstrip_blocks(true)
-            .build()?,
-    );
+    environment.set_syntax(syntax()?);
     environment.set_debug(false);
-    environment.set_fuel(Some(BASE_FUEL + given_bytes));
+    environment.set_fuel(Some(BASE_FUEL + given.bytes / 4 + given.values * 64));
     environment.set_recursion_limit(MAX_DEPTH);
     functions::add(&mut environment, now);
     environment.add_filter("tojson", json::tojson);
+    limits::add(&mut environment, given.values + given.bytes / 64);
     Ok(environment)
 }
 
@@ -376,7 +401,10 @@ fn of_jinja(error: &minijinja::Error) -> TemplateError {
     match cause.kind() {
         ErrorKind::SyntaxError | ErrorKind::BadEscape => TemplateError::Syntax { reason, place },
         ErrorKind::OutOfFuel => TemplateError::Endless {
-            reason: "it took more steps than allowed".to_owned(),
+            reason: match cause.detail() {
+                Some(detail) => detail.to_owned(),
+                None => "it took more steps than allowed".to_owned(),
+            },
             place,
         },
         ErrorKind::UnknownFilter
@@ -390,6 +418,15 @@ fn of_jinja(error: &minijinja::Error) -> TemplateError {
             TemplateError::Endless { reason, place }
         }
         _ => TemplateError::Failed { reason, place },
+    }
+}
+
+/// Texts, numbers, lists and maps inside a value, itself included.
+fn count_values(value: &Value) -> u64 {
+    match value {
+        Value::Array(values) => 1 + values.iter().map(count_values).sum::<u64>(),
+        Value::Object(entries) => 1 + entries.values().map(|v| 1 + count_values(v)).sum::<u64>(),
+        _ => 1,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Simd, TensorError, Threads};
+use crate::{Affinity, Simd, TensorError, Threads};
 
 /// The processor: its threads and vector instructions. Cheap to clone; clones share the threads.
 #[derive(Debug, Clone)]
@@ -19,6 +19,17 @@ impl Cpu {
     pub fn new(threads: usize) -> Result<Self, TensorError> {
         Ok(Self {
             threads: Arc::new(Threads::new(threads)?),
+            simd: Simd::best(),
+        })
+    }
+
+    /// The same with a say in which processors the threads run on.
+    ///
+    /// # Errors
+    /// `Threads` when they cannot be started or pinned.
+    pub fn with_affinity(threads: usize, affinity: Affinity) -> Result<Self, TensorError> {
+        Ok(Self {
+            threads: Arc::new(Threads::with_affinity(threads, affinity)?),
             simd: Simd::best(),
         })
     }

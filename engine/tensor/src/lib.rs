@@ -39,4 +39,4 @@ pub use half_bits::{bf16_to_f32, f16_to_f32, f32_to_f16};
 pub use packed::PackedMatrix;
 pub use quant_rows::QuantRows;
 pub use simd::Simd;
-pub use threads::Threads;
+pub use threads::{Affinity, Threads};

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,17 @@ struct Shared {
     asleep: Vec<AtomicBool>,
 }
 
+/// Which processors threads run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Affinity {
+    /// Those that the system gives them.
+    #[default]
+    Free,
+    /// Each on one of its own, of those that this process may use, in their order; the first one
+    /// is left to the thread that calls. Linux only. Results do not depend on it.
+    Pinned,
+}
+
 /// Threads that wait for work.
 pub struct Threads {
     shared: Arc<Shared>,
@@ -77,6 +88,15 @@ impl Threads {
     /// # Errors
     /// `Threads` when the system gives none, or for more than 256.
     pub fn new(count: usize) -> Result<Self, TensorError> {
+        Self::with_affinity(count, Affinity::Free)
+    }
+
+    /// The same with a say in which processors they run on.
+    ///
+    /// # Errors
+    /// As [`Threads::new`]; with [`Affinity::Pinned`] also for more threads than processors that
+    /// this process may use, and on systems where threads cannot be pinned.
+    pub fn with_affinity(count: usize, affinity: Affinity) -> Result<Self, TensorError> {
         let count = match count {
             0 => thread::available_parallelism()
                 .map_or(1, usize::from)
@@ -90,6 +110,11 @@ impl Threads {
         if count > MAX_THREADS {
             return Err(failed(format!("expected at most {MAX_THREADS}")));
         }
+        let places = match affinity {
+            Affinity::Free => Vec::new(),
+            Affinity::Pinned => pinning::places(count).map_err(&failed)?,
+        };
+        let (told, pinned) = mpsc::sync_channel(count);
         let shared = Arc::new(Shared {
             asleep: (1..count).map(|_| AtomicBool::new(false)).collect(),
             ..Shared::default()
@@ -102,12 +127,25 @@ impl Threads {
         };
         for index in 0..count - 1 {
             let shared = Arc::clone(&shared);
+            // The first processor is left to the caller's thread, which is not this pool's to pin.
+            let place = places.get(index + 1).copied();
+            let told = told.clone();
+            let start = move || {
+                let done = place.map_or(Ok(()), pinning::pin);
+                // The pool waits for this; without it the thread is of no use.
+                if told.send(done).is_ok() {
+                    work(&shared, index);
+                }
+            };
             let handle = thread::Builder::new()
                 .name(format!("tensor-{}", index + 1))
-                .spawn(move || work(&shared, index))
+                .spawn(start)
                 .map_err(|error| failed(error.to_string()))?;
             threads.workers.push(handle.thread().clone());
             threads.handles.push(handle);
+        }
+        for done in pinned.iter().take(count - 1) {
+            done.map_err(&failed)?;
         }
         Ok(threads)
     }
@@ -167,6 +205,49 @@ impl Threads {
             resume_unwind(panic);
         }
         assert!(!panicked, "a task on another thread panicked");
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod pinning {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    /// Processors for `count` threads.
+    pub(super) fn places(count: usize) -> Result<Vec<usize>, String> {
+        let set = sched_getaffinity(None)
+            .map_err(|error| format!("cannot tell the processors of this process: {error}"))?;
+        let places: Vec<usize> = (0..CpuSet::MAX_CPU)
+            .filter(|&cpu| set.is_set(cpu))
+            .collect();
+        if places.len() < count {
+            let there = places.len();
+            return Err(format!(
+                "cannot pin them: this process may use {there} processors, one for each thread is \
+                 needed"
+            ));
+        }
+        Ok(places)
+    }
+
+    /// Keep the thread that calls on one processor.
+    pub(super) fn pin(cpu: usize) -> Result<(), String> {
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        sched_setaffinity(None, &set)
+            .map_err(|error| format!("cannot pin a thread to processor {cpu}: {error}"))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod pinning {
+    /// There is nothing to pin threads with.
+    pub(super) fn places(_count: usize) -> Result<Vec<usize>, String> {
+        Err("cannot pin them: this system has no way to, leave pinning out".to_owned())
+    }
+
+    /// Never called: there are no places.
+    pub(super) fn pin(_cpu: usize) -> Result<(), String> {
+        Ok(())
     }
 }
 
@@ -314,6 +395,51 @@ mod tests {
             ran.fetch_add(1, Ordering::Relaxed);
         });
         assert_eq!(ran.load(Ordering::Relaxed), 9);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn pinned_threads_stay_on_their_processors_and_give_the_same() {
+        use rustix::thread::sched_getaffinity;
+
+        let mine = sched_getaffinity(None).unwrap();
+        let count = mine.count().min(4) as usize;
+        let pinned = Threads::with_affinity(count, Affinity::Pinned).unwrap();
+        let free = Threads::new(count).unwrap();
+        let of_caller = thread::current().id();
+        let sums = |threads: &Threads, seen: &Mutex<Vec<(thread::ThreadId, u32)>>| {
+            let cells: Vec<AtomicUsize> = (0..64).map(|_| AtomicUsize::new(0)).collect();
+            threads.run(64, &|task| {
+                // Long enough that each thread gets a task.
+                thread::sleep(Duration::from_micros(300));
+                cells[task].store(task * task, Ordering::Relaxed);
+                let affinity = sched_getaffinity(None).unwrap();
+                locked(seen).push((thread::current().id(), affinity.count()));
+            });
+            let values = cells.iter().map(|cell| cell.load(Ordering::Relaxed));
+            values.collect::<Vec<_>>()
+        };
+        let (seen_pinned, seen_free) = (Mutex::default(), Mutex::default());
+        assert_eq!(sums(&pinned, &seen_pinned), sums(&free, &seen_free));
+        let seen = locked(&seen_pinned);
+        let workers = seen.iter().filter(|(id, _)| *id != of_caller);
+        assert!(
+            workers.clone().all(|(_, processors)| *processors == 1),
+            "{seen:?}"
+        );
+        assert!(count == 1 || workers.count() > 0, "{seen:?}");
+        assert_eq!(
+            sched_getaffinity(None).unwrap(),
+            mine,
+            "the caller's own is left alone"
+        );
+
+        let refused = Threads::with_affinity(mine.count() as usize + 1, Affinity::Pinned);
+        let says = refused.unwrap_err().to_string();
+        assert!(
+            says.contains("may use") && says.contains("processors"),
+            "{says}"
+        );
     }
 
     #[test]

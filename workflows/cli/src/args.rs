@@ -202,6 +202,13 @@ pub(crate) enum ScriptCommand {
         #[arg(long, value_name = "DIR")]
         stills: Vec<PathBuf>,
     },
+    /// Show in what a script differs from another, field by field
+    Diff {
+        /// The script as it is
+        old: PathBuf,
+        /// The script as it would be
+        new: PathBuf,
+    },
     /// Write a script in the other form: Markdown for .md, JSON for .json
     Convert {
         /// The script
@@ -231,6 +238,32 @@ pub(crate) enum ProjectCommand {
         /// New value as JSON; `null` takes the field away
         value: String,
     },
+    /// Show in what another script differs from the project's
+    Diff {
+        /// The project folder
+        project: PathBuf,
+        /// The other script
+        script: PathBuf,
+    },
+    /// Take changes from another script: all of them, or those that `diff` shows under these numbers
+    #[command(after_help = "Examples:
+  longtake project take Film.longtake new.md --accept all
+  longtake project take Film.longtake new.md --accept 1,3
+  longtake project take Film.longtake new.md --accept /scenes/quay/shots/boats/action")]
+    Take {
+        /// The project folder
+        project: PathBuf,
+        /// The other script
+        script: PathBuf,
+        /// `all`, or numbers or paths with commas between
+        #[arg(long, value_name = "all|IDS")]
+        accept: String,
+    },
+    /// Let a language model write another script, and show what it would change
+    #[command(after_help = "Examples:
+  longtake project rewrite Film.longtake \"Two cooks, one oven\" --seed 8
+  longtake project take Film.longtake Film.longtake/proposal.json --accept 2,5")]
+    Rewrite(RewriteArgs),
     /// Take back the last edit
     Undo {
         /// The project folder
@@ -246,6 +279,35 @@ pub(crate) enum ProjectCommand {
         /// The project folder
         project: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RewriteArgs {
+    /// The project folder
+    pub(crate) project: PathBuf,
+
+    /// Premise to write the script from
+    pub(crate) premise: String,
+
+    /// Folder of pictures that it may use (may be given more than once)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) stills: Vec<PathBuf>,
+
+    /// Length of the film, 5s to 10min
+    #[arg(long, value_name = "LENGTH", default_value = "45s")]
+    pub(crate) length: String,
+
+    /// Seed: another one gives another script
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Language model that writes, as for `longtake film`
+    #[arg(long, value_name = "URL|MODEL")]
+    pub(crate) llm: Option<String>,
+
+    /// Take these changes at once: `all`, or paths with commas between
+    #[arg(long, value_name = "all|IDS")]
+    pub(crate) accept: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -2,24 +2,22 @@
 
 mod bench;
 mod models;
+mod project;
 mod rebuild;
 mod speak;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine_base::{CancelToken, Code};
 use flow_studio::{
-    Command as StudioCommand, Edit, FilmReport, FilmRequest, Kind, PlanReport, PremiseRequest,
-    RunRequest, Speaking, Studio, StudioError, StudioOptions, System, Watcher,
+    FilmReport, FilmRequest, PlanReport, PremiseRequest, RunRequest, Speaking, Studio, StudioError,
+    StudioOptions, Watcher,
 };
 use serde_json::{Value, json};
 
-use crate::args::{
-    CacheCommand, Cli, Command, FilmArgs, PlanArgs, ProjectCommand, RunArgs, ScriptCommand,
-};
+use crate::args::{CacheCommand, Cli, Command, FilmArgs, PlanArgs, RunArgs, ScriptCommand};
 use crate::bars::{Bars, clock};
 use crate::size;
 
@@ -36,7 +34,7 @@ pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioErr
         Command::Run(args) => run(cli, args, cancel),
         Command::Plan(args) => plan(cli, args),
         Command::Script(command) => script(cli, command),
-        Command::Project(command) => project(cli, command),
+        Command::Project(command) => project::project(cli, command, cancel),
         Command::Cache(command) => cache(cli, command),
         Command::Models(command) => models::models(cli, command, cancel),
         Command::Speak(args) => speak::speak(cli, args, cancel),
@@ -267,7 +265,7 @@ fn script(cli: &Cli, command: &ScriptCommand) -> Result<u8, StudioError> {
                 return Ok(0);
             }
             for warning in &warnings {
-                say(warning);
+                say(&warning.message);
             }
             let count = match warnings.len() {
                 0 => "no warnings".to_owned(),
@@ -275,6 +273,9 @@ fn script(cli: &Cli, command: &ScriptCommand) -> Result<u8, StudioError> {
                 count => format!("{count} warnings"),
             };
             say(&format!("{} can be made, {count}", script.display()));
+        }
+        ScriptCommand::Diff { old, new } => {
+            project::show_changes(cli, &flow_studio::diff_scripts(old, new)?);
         }
         ScriptCommand::Convert { from, to } => {
             flow_studio::convert_script(from, to)?;
@@ -286,101 +287,6 @@ fn script(cli: &Cli, command: &ScriptCommand) -> Result<u8, StudioError> {
         }
     }
     Ok(0)
-}
-
-fn project(cli: &Cli, asked: &ProjectCommand) -> Result<u8, StudioError> {
-    let system = |folder: &PathBuf, system| (folder.clone(), StudioCommand::System(system));
-    let (folder, command) = match asked {
-        ProjectCommand::Show { project } => {
-            let (folder, command) = system(project, System::Script);
-            let script = send(&folder, command)?;
-            if cli.json {
-                say_json(&script);
-            } else {
-                say(flow_studio::script_as_markdown(&script)?.trim_end());
-            }
-            return Ok(0);
-        }
-        ProjectCommand::Set {
-            project,
-            kind,
-            id,
-            field,
-            value,
-        } => {
-            let kind = Kind::named(kind).ok_or_else(|| {
-                let message = format!("expected film, cast, place, scene or shot, got {kind:?}");
-                StudioError::new(Code::BadInput, message)
-            })?;
-            // Text need not be quoted: what is no JSON is taken as text.
-            let value = serde_json::from_str(value).unwrap_or_else(|_not_json| json!(value));
-            let (id, field) = (id.clone(), field.clone());
-            (
-                project.clone(),
-                StudioCommand::Edit(Edit::Set {
-                    kind,
-                    id,
-                    field,
-                    value,
-                }),
-            )
-        }
-        ProjectCommand::Undo { project } => system(project, System::Undo),
-        ProjectCommand::Redo { project } => system(project, System::Redo),
-        ProjectCommand::History { project } => system(project, System::History),
-    };
-    let answer = send(&folder, command)?;
-    if cli.json {
-        say_json(&answer);
-    } else if !cli.quiet {
-        say(&in_words(asked, &answer));
-    }
-    Ok(0)
-}
-
-/// What a project's owner answered.
-fn in_words(asked: &ProjectCommand, answer: &Value) -> String {
-    match asked {
-        ProjectCommand::Undo { .. } if answer.is_null() => "there is nothing to undo".into(),
-        ProjectCommand::Redo { .. } if answer.is_null() => "there is nothing to redo".into(),
-        ProjectCommand::Undo { .. } => format!("took back: {}", edit_in_words(answer)),
-        ProjectCommand::Redo { .. } => format!("did again: {}", edit_in_words(answer)),
-        ProjectCommand::History { .. } => format!(
-            "undo: {}\nredo: {}",
-            edit_in_words(&answer["undo"]),
-            edit_in_words(&answer["redo"])
-        ),
-        ProjectCommand::Set { .. } | ProjectCommand::Show { .. } => {
-            match answer["changed"].as_u64() {
-                Some(0) => "it was so already".into(),
-                _ => "changed".into(),
-            }
-        }
-    }
-}
-
-/// An edit on the undo log in one line.
-fn edit_in_words(edit: &Value) -> String {
-    let (name, body) = (edit["name"].as_str(), &edit["body"]);
-    let text = |field: &str| body[field].as_str().unwrap_or_default().to_owned();
-    match name {
-        None => "nothing".into(),
-        Some("import_script") => {
-            let title = body["script"]["title"].as_str().unwrap_or_default();
-            format!("the script {title:?} read in")
-        }
-        Some("set") => format!("{} {}: {} set", text("kind"), text("id"), text("field")),
-        Some(other) => format!("{other} {} {}", text("kind"), text("id")),
-    }
-}
-
-fn send(folder: &Path, command: StudioCommand) -> Result<Value, StudioError> {
-    flow_studio::send(
-        folder,
-        command,
-        "longtake project",
-        &flow_studio::system_clock(),
-    )
 }
 
 fn cache(cli: &Cli, command: &CacheCommand) -> Result<u8, StudioError> {

@@ -1,5 +1,6 @@
-//! The part of CBOR (RFC 8949) that rows use: writing heads, and a strict reader that takes
-//! canonical form only, so that equal values have equal bytes.
+//! A strict reader of the part of CBOR (RFC 8949) that rows use: it takes only the canonical form
+//! that [`CanonicalWriter`](engine_base::CanonicalWriter) writes, so that equal values have equal
+//! bytes.
 
 use std::collections::BTreeMap;
 
@@ -46,50 +47,6 @@ const BYTES: u8 = 2;
 const TEXT: u8 = 3;
 const LIST: u8 = 4;
 const MAP: u8 = 5;
-
-fn head(out: &mut Vec<u8>, major: u8, argument: u64) {
-    let major = major << 5;
-    if argument < 24 {
-        out.push(major | argument as u8);
-    } else if let Ok(byte) = u8::try_from(argument) {
-        out.extend_from_slice(&[major | 24, byte]);
-    } else if let Ok(short) = u16::try_from(argument) {
-        out.push(major | 25);
-        out.extend_from_slice(&short.to_be_bytes());
-    } else if let Ok(word) = u32::try_from(argument) {
-        out.push(major | 26);
-        out.extend_from_slice(&word.to_be_bytes());
-    } else {
-        out.push(major | 27);
-        out.extend_from_slice(&argument.to_be_bytes());
-    }
-}
-
-pub(crate) fn whole(out: &mut Vec<u8>, value: u64) {
-    head(out, UNSIGNED, value);
-}
-
-pub(crate) fn bytes(out: &mut Vec<u8>, value: &[u8]) {
-    head(out, BYTES, value.len() as u64);
-    out.extend_from_slice(value);
-}
-
-pub(crate) fn text(out: &mut Vec<u8>, value: &str) {
-    head(out, TEXT, value.len() as u64);
-    out.extend_from_slice(value.as_bytes());
-}
-
-pub(crate) fn list(out: &mut Vec<u8>, length: usize) {
-    head(out, LIST, length as u64);
-}
-
-pub(crate) fn bool(out: &mut Vec<u8>, value: bool) {
-    out.push(if value { 0xf5 } else { 0xf4 });
-}
-
-pub(crate) fn null(out: &mut Vec<u8>) {
-    out.push(0xf6);
-}
 
 /// Reads canonical CBOR from a slice.
 pub(crate) struct Reader<'a> {

@@ -1,9 +1,9 @@
 //! What is stored under a key, and its encoding in a row.
 
-use engine_base::{ContentHash, Datum, Key};
+use engine_base::{CanonicalWriter, ContentHash, Datum, Key};
 use serde::{Deserialize, Serialize};
 
-use crate::cbor::{self, Reader};
+use crate::cbor::Reader;
 use crate::error::StoreError;
 
 pub use crate::cbor::DecodeError;
@@ -171,13 +171,14 @@ pub(crate) fn encode(ports: &[StoredPort]) -> Result<EncodedPorts, StoreError> {
     let mut row = vec![PORTS_VERSION];
     let mut identity = vec![PORTS_VERSION];
     for out in [&mut row, &mut identity] {
-        cbor::list(out, ports.len());
+        CanonicalWriter::new(out).array(ports.len());
     }
     for port in ports {
         for out in [&mut row, &mut identity] {
-            cbor::list(out, 2);
-            cbor::bool(out, port.list);
-            cbor::list(out, port.elements.len());
+            let mut out = CanonicalWriter::new(out);
+            out.array(2);
+            out.bool(port.list);
+            out.array(port.elements.len());
         }
         for value in &port.elements {
             match value {
@@ -191,25 +192,28 @@ pub(crate) fn encode(ports: &[StoredPort]) -> Result<EncodedPorts, StoreError> {
                         });
                     }
                     tagged(&mut identity, 0, &ContentHash::of(&canonical));
-                    cbor::list(&mut row, 2);
-                    cbor::whole(&mut row, 0);
-                    row.extend_from_slice(&canonical);
+                    let mut out = CanonicalWriter::new(&mut row);
+                    out.array(2);
+                    out.whole(0);
+                    out.encoded(&canonical);
                 }
                 StoredValue::Blob(blob) => {
                     tagged(&mut identity, 1, &blob.hash);
-                    cbor::list(&mut row, 4);
-                    cbor::whole(&mut row, 1);
-                    cbor::bytes(&mut row, blob.hash.as_bytes());
-                    cbor::whole(&mut row, blob.bytes);
-                    cbor::text(&mut row, &blob.media_type);
+                    let mut out = CanonicalWriter::new(&mut row);
+                    out.array(4);
+                    out.whole(1);
+                    out.bytes(blob.hash.as_bytes());
+                    out.whole(blob.bytes);
+                    out.text(&blob.media_type);
                 }
                 StoredValue::Blocked(message) => {
                     tagged(&mut identity, 3, &ContentHash::of(b""));
-                    cbor::list(&mut row, 2);
-                    cbor::whole(&mut row, 3);
+                    let mut out = CanonicalWriter::new(&mut row);
+                    out.array(2);
+                    out.whole(3);
                     match message {
-                        Some(message) => cbor::text(&mut row, message),
-                        None => cbor::null(&mut row),
+                        Some(message) => out.text(message),
+                        None => out.null(),
                     }
                 }
             }
@@ -229,9 +233,10 @@ pub(crate) fn encode(ports: &[StoredPort]) -> Result<EncodedPorts, StoreError> {
 }
 
 fn tagged(out: &mut Vec<u8>, tag: u64, hash: &ContentHash) {
-    cbor::list(out, 2);
-    cbor::whole(out, tag);
-    cbor::bytes(out, hash.as_bytes());
+    let mut out = CanonicalWriter::new(out);
+    out.array(2);
+    out.whole(tag);
+    out.bytes(hash.as_bytes());
 }
 
 /// Ports as bytes for a row: a version byte, then canonical CBOR.

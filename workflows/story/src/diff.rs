@@ -35,6 +35,36 @@ pub struct FieldChange {
     pub by: Option<By>,
 }
 
+/// Which thing a change is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangePlace {
+    /// `film`, `cast`, `place`, `scene` or `shot`.
+    pub kind: &'static str,
+    /// Its name in the script; empty for the film.
+    pub id: String,
+    /// JSON pointer of the field in it; empty for the whole thing.
+    pub field: String,
+}
+
+impl FieldChange {
+    /// Which thing it is about, and which of its fields.
+    pub fn place(&self) -> ChangePlace {
+        let steps: Vec<&str> = self.path.split('/').skip(1).collect();
+        let (kind, id, rest) = match steps.as_slice() {
+            ["scenes", _, "shots", id, rest @ ..] => ("shot", *id, rest),
+            ["scenes", id, rest @ ..] => ("scene", *id, rest),
+            ["cast", id, rest @ ..] => ("cast", *id, rest),
+            ["places", id, rest @ ..] => ("place", *id, rest),
+            rest => ("film", "", rest),
+        };
+        ChangePlace {
+            kind,
+            id: plain(id),
+            field: rest.iter().map(|step| format!("/{step}")).collect(),
+        }
+    }
+}
+
 /// Everything in which `new` differs from `old`, in script order. Who wrote a field is part of
 /// its change, and no change of its own.
 pub fn diff(old: &Script, new: &Script) -> Vec<FieldChange> {
@@ -289,6 +319,30 @@ mod tests {
         assert_eq!(changes[4].by, Some(By::Model));
         assert_eq!(diff(&apply(&old, &changes).unwrap(), &new), []);
         assert_eq!(diff(&new, &new), []);
+    }
+
+    #[test]
+    fn changes_say_what_they_are_about() {
+        let of = |path: &str| {
+            let change = FieldChange {
+                path: path.to_owned(),
+                old: None,
+                new: None,
+                after: None,
+                by: None,
+            };
+            let place = change.place();
+            format!("{} {} {}", place.kind, place.id, place.field)
+        };
+        assert_eq!(of("/title"), "film  /title");
+        assert_eq!(of("/film/size"), "film  /film/size");
+        assert_eq!(of("/cast/MARA~1TOM"), "cast MARA/TOM ");
+        assert_eq!(of("/places/quay/about"), "place quay /about");
+        assert_eq!(of("/scenes/one"), "scene one ");
+        assert_eq!(
+            of("/scenes/one/shots/a/lines/0/text"),
+            "shot a /lines/0/text"
+        );
     }
 
     #[test]

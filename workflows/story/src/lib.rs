@@ -39,7 +39,7 @@ mod write;
 
 pub use check::{ENTRIES_MAX, PARTS_MAX, SHOTS_MAX};
 pub use continuity::Continuity;
-pub use diff::{FieldChange, apply, diff};
+pub use diff::{ChangePlace, FieldChange, apply, diff};
 pub use fault::{FAULTS_MAX, Fault};
 pub use length::{LENGTH_SECS_MAX, Length};
 pub use lines::ScriptLines;

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::rewrite::Accepted;
+
 /// A command to a project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -69,6 +71,13 @@ pub enum Edit {
         /// The script in its JSON form.
         script: Value,
     },
+    /// Take some of the changes that another script would make.
+    Take {
+        /// The other script in its JSON form.
+        script: Value,
+        /// Which of its differences from the present script.
+        accepted: Accepted,
+    },
     /// Set one field of one row.
     Set {
         /// What the row is.
@@ -120,6 +129,7 @@ impl Edit {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::ImportScript { .. } => "import_script",
+            Self::Take { .. } => "take",
             Self::Set { .. } => "set",
             Self::Add { .. } => "add",
             Self::Remove { .. } => "remove",
@@ -142,6 +152,12 @@ pub enum Job {
 pub enum System {
     /// The whole script in its JSON form.
     Script,
+    /// In what another script differs from the present one: a list of
+    /// [`ScriptChange`](crate::ScriptChange).
+    Diff {
+        /// The other script in its JSON form.
+        script: Value,
+    },
     /// What the owner does now.
     Status,
     /// Take back the last edit.

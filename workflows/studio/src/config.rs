@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use engine_base::Code;
+use engine_pipelines::Affinity;
 
 use crate::error::StudioError;
 use crate::llm_remote::Key;
@@ -37,6 +38,40 @@ pub fn cache_folder() -> Result<PathBuf, StudioError> {
     })
 }
 
+/// Threads of a model, from `LONGTAKE_THREADS`; 0 for one per processor.
+///
+/// # Errors
+/// Another value than a number.
+pub(crate) fn threads() -> Result<usize, StudioError> {
+    number_of("LONGTAKE_THREADS", std::env::var("LONGTAKE_THREADS").ok())
+}
+
+/// Whether each thread of a model has a processor of its own, from `LONGTAKE_PIN`.
+///
+/// # Errors
+/// Another value than 0 or 1.
+pub(crate) fn affinity() -> Result<Affinity, StudioError> {
+    match number_of("LONGTAKE_PIN", std::env::var("LONGTAKE_PIN").ok())? {
+        0 => Ok(Affinity::Free),
+        1 => Ok(Affinity::Pinned),
+        other => {
+            let message = format!("LONGTAKE_PIN is {other}, expected 0 or 1");
+            Err(StudioError::new(Code::BadInput, message))
+        }
+    }
+}
+
+fn number_of(name: &str, value: Option<String>) -> Result<usize, StudioError> {
+    let value = value.unwrap_or_default();
+    match value.trim() {
+        "" => Ok(0),
+        digits => digits.parse().map_err(|_not_a_number| {
+            let message = format!("{name} is {value:?}, expected a number");
+            StudioError::new(Code::BadInput, message)
+        }),
+    }
+}
+
 /// Fault asked for by a kill test, `NAME` or `NAME:COUNT`: the process ends at the COUNT-th pass
 /// of the point NAME.
 pub(crate) fn fault_point() -> Option<(String, u64)> {
@@ -63,5 +98,24 @@ pub(crate) fn host_name() -> String {
     #[cfg(not(unix))]
     {
         std::env::var("COMPUTERNAME").unwrap_or_else(|_| "this machine".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_the_environment_are_read_or_named() {
+        let of = |value: &str| number_of("LONGTAKE_THREADS", Some(value.to_owned()));
+        assert_eq!(number_of("LONGTAKE_THREADS", None), Ok(0));
+        assert_eq!((of(""), of(" 2 ")), (Ok(0), Ok(2)));
+        for wrong in ["two", "-1", "1.5"] {
+            let message = of(wrong).unwrap_err().message;
+            assert!(
+                message.contains("LONGTAKE_THREADS") && message.contains(wrong),
+                "{message}"
+            );
+        }
     }
 }

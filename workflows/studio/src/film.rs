@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use engine_base::{CancelToken, Code, Rational};
 use flow_executor::RunReport;
@@ -19,6 +19,7 @@ use crate::library::{Library, file_name};
 use crate::manifest::{Manifest, ManifestFile};
 use crate::premise::{self, PremiseRequest};
 use crate::project::{EXTENSION, Project};
+use crate::script::ScriptWarning;
 use crate::studio::Studio;
 use crate::voices::{self, Speaking, SpokenFilm};
 use crate::{export, fault, memory};
@@ -77,6 +78,8 @@ pub struct FilmReport {
     pub code: Option<Code>,
     /// Failures, by node.
     pub errors: Vec<String>,
+    /// What could be better, and what a person should know.
+    pub warnings: Vec<ScriptWarning>,
 }
 
 /// A film that is ready to run.
@@ -89,6 +92,40 @@ struct Prepared {
     /// Names that people know the stored files by.
     names: Vec<(PathBuf, String)>,
     out: PathBuf,
+    warnings: Vec<ScriptWarning>,
+}
+
+/// Hands events on and keeps the warnings among them.
+struct Noting {
+    watcher: Arc<dyn Watcher>,
+    warnings: Mutex<Vec<ScriptWarning>>,
+}
+
+impl Noting {
+    fn keep(&self, warning: ScriptWarning) {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        warnings.push(warning);
+    }
+
+    fn take(&self) -> Vec<ScriptWarning> {
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut warnings)
+    }
+
+    fn warn(&self, warning: ScriptWarning) {
+        let what = warning.message.clone();
+        self.watcher.event(StudioEvent::Warning { what });
+        self.keep(warning);
+    }
+}
+
+impl Watcher for Noting {
+    fn event(&self, event: StudioEvent) {
+        match event {
+            StudioEvent::Warning { what } => self.warn(ScriptWarning::of_film("note", what)),
+            other => self.watcher.event(other),
+        }
+    }
 }
 
 /// What a film is prepared for.
@@ -156,6 +193,7 @@ impl Studio {
             film_secs: prepared.plan.frames as f64 / prepared.plan.format.fps.as_f64(),
             code: worst(&report),
             errors,
+            warnings: prepared.warnings,
         };
         if let Some(film) = self.result(&report, &prepared.film.film, "film")? {
             watcher.event(StudioEvent::Stage {
@@ -188,7 +226,9 @@ impl Studio {
         watcher: &Arc<dyn Watcher>,
     ) -> Result<crate::PlanReport, StudioError> {
         let prepared = self.prepare(request, None, Wanted::Plan, watcher, &CancelToken::new())?;
-        self.plan_of(&prepared.film.document, &targets(&prepared.film))
+        let mut plan = self.plan_of(&prepared.film.document, &targets(&prepared.film))?;
+        plan.warnings = prepared.warnings;
+        Ok(plan)
     }
 
     fn prepare(
@@ -199,9 +239,15 @@ impl Studio {
         watcher: &Arc<dyn Watcher>,
         cancel: &CancelToken,
     ) -> Result<Prepared, StudioError> {
+        let noting = Arc::new(Noting {
+            watcher: Arc::clone(watcher),
+            warnings: Mutex::default(),
+        });
+        let watcher: Arc<dyn Watcher> = Arc::clone(&noting) as Arc<dyn Watcher>;
+        let watcher = &watcher;
         let imported = match (&request.script, manifest) {
             (_, Some(manifest)) => Some(script_of(manifest)?),
-            (Some(path), None) => Some(read_script(path, watcher.as_ref())?),
+            (Some(path), None) => Some(read_script(path, &noting)?),
             (None, None) => None,
         };
         let (folder, out) = places(request, imported.as_ref())?;
@@ -218,6 +264,12 @@ impl Studio {
             fault::pass("project.imported");
         }
         let mut script = project.script()?;
+        if request.script.is_none() {
+            // Who reads the file again is told; here the report is for whoever asks for it.
+            lint(&script)
+                .into_iter()
+                .for_each(|found| noting.keep(found));
+        }
         script.film.size = request.size.or(script.film.size);
         script.film.fps = request.fps.or(script.film.fps);
         let cast = match manifest {
@@ -254,12 +306,12 @@ impl Studio {
             if probed.is_ok_and(|probed| probed.is_cut) {
                 let name = &source.name;
                 let what = format!("the end of {name:?} is missing: it is used as far as it goes");
-                watcher.event(StudioEvent::Warning { what });
+                noting.warn(ScriptWarning::of_film("cut-video", what));
             }
         }
         for missing in self.fonts.missing(&texts(&plan)) {
             let what = format!("no font here has the character {missing:?}: it will be a box");
-            watcher.event(StudioEvent::Warning { what });
+            noting.warn(ScriptWarning::of_film("missing-character", what));
         }
         let manifest = match manifest {
             Some(manifest) => manifest.clone(),
@@ -281,6 +333,7 @@ impl Studio {
             spoken: spoken.made,
             names,
             out,
+            warnings: noting.take(),
         })
     }
 
@@ -366,15 +419,23 @@ impl Studio {
 }
 
 /// A script from a file, its warnings told.
-pub(crate) fn read_script(path: &Path, watcher: &dyn Watcher) -> Result<Script, StudioError> {
+fn read_script(path: &Path, noting: &Noting) -> Result<Script, StudioError> {
     let parsed = load_script(path)?;
     let format = format_of(&parsed.script)?;
     for warning in flow_story::lint(&parsed.script, &parsed.lines, &format, &Assets::default()) {
-        watcher.event(StudioEvent::Warning {
-            what: warning.to_string(),
-        });
+        noting.warn(ScriptWarning::of(&warning));
     }
     Ok(parsed.script)
+}
+
+/// Warnings about a script that comes from no file.
+fn lint(script: &Script) -> Vec<ScriptWarning> {
+    let lines = flow_story::ScriptLines::default();
+    let found = format_of(script)
+        .map(|format| flow_story::lint(script, &lines, &format, &Assets::default()));
+    // A format that is refused is told of when the film is planned.
+    let found = found.unwrap_or_default();
+    found.iter().map(ScriptWarning::of).collect()
 }
 
 /// A script from a file.

@@ -24,6 +24,7 @@ mod order;
 mod owner;
 mod premise;
 mod project;
+mod rewrite;
 mod rows;
 mod samples;
 mod script;
@@ -35,7 +36,9 @@ mod workflow;
 pub use command::{Command, Edit, Job, Kind, System};
 pub use config::cache_folder;
 pub use engine_hub::{FileFormat, FileInfo, FileState, FileVerdict, ModelEntry, ModelState};
-pub use engine_pipelines::{SpeechRequest, SpokenWord, VoiceInfo};
+pub use engine_pipelines::{
+    DtypeUse, Inspection, ModelInspection, SpeechRequest, SpokenWord, VoiceInfo,
+};
 pub use error::StudioError;
 pub use events::{NodeState, StudioEvent, Watcher};
 pub use film::{FilmReport, FilmRequest};
@@ -51,7 +54,10 @@ pub use models::{
 pub use owner::{OwnerInfo, describe, owner_of};
 pub use premise::PremiseRequest;
 pub use project::{EXTENSION, Project, send};
-pub use script::{check_script, convert_script, script_as_markdown};
+pub use rewrite::{
+    Accepted, RewriteReport, RewriteRequest, ScriptChange, diff_scripts, script_value, take_from,
+};
+pub use script::{ScriptWarning, check_script, convert_script, script_as_markdown};
 pub use speak::{SpeakReport, open_speech, speak, text_to_speak, voices, words_to_speak};
 pub use studio::{CacheReport, Studio, StudioOptions, node_specs, system_clock};
 pub use voices::Speaking;

@@ -10,6 +10,7 @@ use engine_pipelines::{
 };
 use flow_story::{Llm, LlmError, LlmKind, LlmReply, LlmRequest, Role};
 
+use crate::config;
 use crate::error::StudioError;
 
 /// Tokens of the context that are kept for: more than any step of the producer takes.
@@ -72,6 +73,8 @@ impl LocalLlm {
         })?;
         let mut options = TextOptions::default();
         options.load.context_tokens = Some(CONTEXT_TOKENS);
+        options.load.threads = config::threads()?;
+        options.load.affinity = config::affinity()?;
         let pipeline = TextPipeline::open(checkpoint.as_ref(), options).map_err(|error| {
             let message = format!("cannot load the language model: {error}: {path:?}");
             StudioError::new(error.code(), message)

@@ -5,9 +5,10 @@ use std::sync::Mutex;
 
 use engine_base::{CancelToken, Code, ProgressEvent};
 use engine_hub::{
-    FileInfo, FileState, FileVerdict, Hub, HubError, HubOptions, ModelEntry, ModelState, Removed,
-    inspect_file,
+    FileFormat, FileInfo, FileState, FileVerdict, Hub, HubError, HubOptions, ModelEntry,
+    ModelState, Removed, inspect_file,
 };
+use engine_pipelines::{ModelInspection, inspect_model};
 use serde::Serialize;
 
 use crate::error::StudioError;
@@ -72,6 +73,10 @@ pub struct InspectedFile {
     /// What its first bytes say; nothing when it is not there.
     #[serde(flatten)]
     pub info: Option<FileInfo>,
+    /// What the weights in it are; nothing when it holds none, or none that can be read.
+    pub weights: Option<ModelInspection>,
+    /// Why the weights cannot be read.
+    pub fault: Option<String>,
 }
 
 /// What is known of a model or a file.
@@ -179,16 +184,13 @@ pub fn models_verify(
     Ok(verified)
 }
 
-/// What is known of the model `what`, or of the file at the path `what`.
+/// What is known of the model `what`, or of the file or folder at the path `what`.
 ///
 /// # Errors
-/// Neither a model nor a file is called so.
+/// Neither a model nor a file is called so; a file named by its path holds no weights that can be
+/// read.
 pub fn models_inspect(what: &str) -> Result<ModelInspected, StudioError> {
     let hub = hub()?;
-    let look = |path: PathBuf| InspectedFile {
-        info: inspect_file(&path).ok(),
-        path,
-    };
     if let Ok(entry) = hub.entry(what) {
         let model = row(&hub, entry)?;
         let names = entry.files.iter().map(|file| &file.name);
@@ -197,16 +199,44 @@ pub fn models_inspect(what: &str) -> Result<ModelInspected, StudioError> {
         return Ok(ModelInspected { model, files });
     }
     let path = Path::new(what);
-    if !path.is_file() {
+    if !path.exists() {
         let message = format!("there is neither a model nor a file called {what:?}");
         return Err(StudioError::new(Code::NotFound, message));
     }
-    let info = Some(inspect_file(path)?);
-    let path = path.to_owned();
+    let info = path.is_file().then(|| inspect_file(path)).transpose()?;
+    let weights =
+        inspect_model(path).map_err(|error| StudioError::new(error.code(), error.to_string()))?;
     Ok(ModelInspected {
         model: None,
-        files: vec![InspectedFile { path, info }],
+        files: vec![InspectedFile {
+            path: path.to_owned(),
+            info,
+            weights: Some(weights),
+            fault: None,
+        }],
     })
+}
+
+/// A file of a model: what is wrong with it is part of the answer.
+fn look(path: PathBuf) -> InspectedFile {
+    let info = inspect_file(&path).ok();
+    let holds_weights = info.as_ref().is_some_and(|info| {
+        matches!(
+            info.format,
+            FileFormat::Gguf { .. } | FileFormat::Safetensors { .. }
+        )
+    });
+    let (weights, fault) = match holds_weights.then(|| inspect_model(&path)) {
+        None => (None, None),
+        Some(Ok(weights)) => (Some(weights), None),
+        Some(Err(error)) => (None, Some(error.to_string())),
+    };
+    InspectedFile {
+        path,
+        info,
+        weights,
+        fault,
+    }
 }
 
 /// Remove models from this machine.

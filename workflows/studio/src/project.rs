@@ -15,6 +15,7 @@ use crate::command::{Command, Edit, Job, Kind, System};
 use crate::error::StudioError;
 use crate::fault;
 use crate::owner::{self, Ownership};
+use crate::rewrite;
 use crate::rows::{self, Rows};
 
 /// Ending of a project folder's name.
@@ -208,6 +209,11 @@ impl Core {
                 Ok(json!({ "cancelled": running.is_some() }))
             }
             Command::System(System::Script) => Ok(self.rows()?.script()),
+            Command::System(System::Diff { script }) => {
+                let present = parse(&self.rows()?.script())?;
+                let changes = flow_story::diff(&present, &parse(&script)?);
+                Ok(json!(rewrite::shown(&changes)))
+            }
             Command::System(System::Status) => {
                 let running = lock(&self.running);
                 let progress = running
@@ -274,6 +280,13 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
         Edit::ImportScript { script } => {
             parse(script)?;
             Ok(rows.changes_to(script))
+        }
+        Edit::Take { script, accepted } => {
+            let present = parse(&rows.script())?;
+            let script = rewrite::taken(&present, &parse(script)?, accepted)?;
+            let script: Value = serde_json::from_str(&flow_story::to_json(&script))
+                .map_err(|error| StudioError::new(Code::Internal, error.to_string()))?;
+            Ok(rows.changes_to(&script))
         }
         Edit::Set {
             kind,

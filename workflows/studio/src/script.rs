@@ -4,17 +4,57 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use engine_base::Code;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::StudioError;
 use crate::film::{format_of, load_script};
+
+/// Something that could be better in a script, or that a person should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptWarning {
+    /// Line of the script's file, from 1; absent when it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Which thing, such as `shot boats`; empty for the film.
+    pub place: String,
+    /// What it is about, in a stable word such as `speech-rate`.
+    pub code: String,
+    /// The whole of it as a sentence, with the line and place ahead.
+    pub message: String,
+    /// What would mend it; empty where that is said already.
+    pub fix: String,
+}
+
+impl ScriptWarning {
+    pub(crate) fn of(warning: &flow_story::Warning) -> Self {
+        Self {
+            line: warning.line,
+            place: warning.place.clone(),
+            code: warning.rule.to_owned(),
+            message: warning.to_string(),
+            fix: warning.fix.clone(),
+        }
+    }
+
+    /// About the film as a whole.
+    pub(crate) fn of_film(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            line: None,
+            place: String::new(),
+            code: code.to_owned(),
+            message: message.into(),
+            fix: String::new(),
+        }
+    }
+}
 
 /// Warnings about the script at `path`: what could be better, and which named pictures are not in
 /// `stills` (when given).
 ///
 /// # Errors
 /// All faults of a script that cannot be made.
-pub fn check_script(path: &Path, stills: &[PathBuf]) -> Result<Vec<String>, StudioError> {
+pub fn check_script(path: &Path, stills: &[PathBuf]) -> Result<Vec<ScriptWarning>, StudioError> {
     let parsed = load_script(path)?;
     let format = format_of(&parsed.script)?;
     let mut assets = flow_story::Assets::default();
@@ -32,7 +72,7 @@ pub fn check_script(path: &Path, stills: &[PathBuf]) -> Result<Vec<String>, Stud
         assets.names = Some(names);
     }
     let warnings = flow_story::lint(&parsed.script, &parsed.lines, &format, &assets);
-    Ok(warnings.iter().map(ToString::to_string).collect())
+    Ok(warnings.iter().map(ScriptWarning::of).collect())
 }
 
 /// Write the script at `from` in the form that the ending of `to` names.

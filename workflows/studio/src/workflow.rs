@@ -12,6 +12,7 @@ use crate::error::StudioError;
 use crate::events::{NodeState, StudioEvent, Watcher};
 use crate::film::{failures, worst};
 use crate::project::RunningGuard;
+use crate::script::ScriptWarning;
 use crate::studio::Studio;
 use crate::{export, fault, memory};
 
@@ -203,6 +204,8 @@ pub struct PlanReport {
     pub secs: Option<f64>,
     /// All nodes, each after those it depends on.
     pub nodes: Vec<PlannedNode>,
+    /// For a film: what could be better, and what a person should know.
+    pub warnings: Vec<ScriptWarning>,
 }
 
 impl Studio {
@@ -245,6 +248,7 @@ impl Studio {
             unknown: plan.unknown,
             secs: (plan.unmeasured == 0).then_some(plan.secs / self.workers()),
             nodes: plan.nodes.iter().map(node).collect(),
+            warnings: Vec::new(),
         })
     }
 

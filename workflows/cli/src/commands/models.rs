@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use engine_base::{CancelToken, Code};
-use flow_studio::{FileFormat, FileState, ModelRow, ModelState, StudioError};
+use flow_studio::{FileFormat, FileState, ModelInspection, ModelRow, ModelState, StudioError};
 use serde_json::json;
 
 use super::{say, say_json};
@@ -29,7 +29,7 @@ pub(crate) enum ModelsCommand {
     },
     /// Say what is known of a model or a file of weights
     Inspect {
-        /// An id, or a file
+        /// An id, or a file or folder of weights
         #[arg(value_name = "ID|FILE")]
         what: String,
     },
@@ -179,8 +179,64 @@ fn inspect(cli: &Cli, what: &str) -> Result<u8, StudioError> {
             Some(info) => format!("{}, {}", size::show(info.bytes), format(info.format)),
         };
         say(&format!("{}: {told}", file.path.display()));
+        if let Some(fault) = &file.fault {
+            say(&format!("  cannot be read: {fault}"));
+        }
+        if let Some(weights) = &file.weights {
+            say(describe(weights).trim_end());
+        }
     }
     Ok(0)
+}
+
+/// The weights in a file, in lines.
+fn describe(model: &ModelInspection) -> String {
+    let found = &model.inspection;
+    let mut lines = Vec::new();
+    let architecture = found.architecture.as_deref().unwrap_or("not said");
+    let runs = match (model.family, &model.cannot_run) {
+        (Some(family), _) => format!("runs as family {family}"),
+        (None, Some(why)) => why.clone(),
+        (None, None) => "cannot be run".to_owned(),
+    };
+    lines.push(format!("architecture: {architecture}; {runs}"));
+    if let Some(name) = &found.name {
+        lines.push(format!("name: {name}"));
+    }
+    lines.push(format!(
+        "{} tensors, {} parameters, {}",
+        found.tensors,
+        found.parameters,
+        size::show(found.bytes)
+    ));
+    lines.extend(found.dtypes.iter().map(|(name, used)| {
+        let (tensors, parameters) = (used.tensors, used.parameters);
+        let bytes = size::show(used.bytes);
+        format!("  {name}: {tensors} tensors, {parameters} parameters, {bytes}")
+    }));
+    if let Some(tokens) = model.context_tokens {
+        lines.push(format!("context: {tokens} tokens"));
+    }
+    let tokenizer = model.tokenizer.as_deref().unwrap_or("none");
+    lines.push(match (model.vocab_tokens, &model.tokenizer_fault) {
+        (_, Some(fault)) => format!("tokenizer: {tokenizer}; {fault}"),
+        (Some(tokens), None) => format!("tokenizer: {tokenizer}, {tokens} tokens"),
+        (None, None) => format!("tokenizer: {tokenizer}"),
+    });
+    lines.push(
+        match (&model.chat_template_fault, model.has_chat_template) {
+            (Some(fault), _) => format!("chat template: {fault}"),
+            (None, true) => "chat template: yes".to_owned(),
+            (None, false) => "chat template: none".to_owned(),
+        },
+    );
+    lines.extend(found.notes.iter().map(|note| format!("note: {note}")));
+    if !found.metadata.is_empty() {
+        lines.push("metadata:".to_owned());
+        let entries = found.metadata.iter();
+        lines.extend(entries.map(|(key, value)| format!("  {key}: {value}")));
+    }
+    lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 
 fn format(format: FileFormat) -> String {
