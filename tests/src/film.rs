@@ -8,7 +8,7 @@ use std::sync::Arc;
 use engine_base::{CancelToken, SystemClock};
 use flow_media::{Picture, Pixels};
 use flow_store::{Faults, Store, StoreOptions};
-use flow_studio::{FilmReport, FilmRequest, Studio, StudioError, StudioOptions, Watcher};
+use flow_studio::{FilmReport, FilmRequest, Speaking, Studio, StudioError, StudioOptions, Watcher};
 
 /// Script of the small film: four shots of a second, a cut, a cross-fade and a cut between them,
 /// a title, two lines, music and a place's sound.
@@ -114,13 +114,17 @@ impl SmallFilm {
         flow_media::still::save_png(&picture, &path).map_err(std::io::Error::other)
     }
 
-    /// What to ask of the studio for it.
+    /// What to ask of the studio for it: its lines are shown and not spoken.
     pub fn request(&self) -> FilmRequest {
         FilmRequest {
             script: Some(self.script_path()),
             folders: vec![self.folder().to_owned()],
             out: Some(self.out()),
             preset: Some("ultrafast".into()),
+            speaking: Speaking {
+                off: true,
+                ..Speaking::default()
+            },
             ..FilmRequest::default()
         }
     }
@@ -174,7 +178,7 @@ impl SmallFilm {
         command.arg("film").arg("--script").arg(self.script_path());
         command.arg("--stills").arg(self.folder());
         command.arg("--out").arg(self.out());
-        command.args(["--preset", "ultrafast", "--json"]);
+        command.args(["--preset", "ultrafast", "--mute", "--json"]);
         Ok(command)
     }
 

@@ -102,7 +102,14 @@ impl LongFilm {
         let script = folder.join("long.md");
         std::fs::write(&script, self.script())?;
         let output = Command::new(program)
-            .args(["film", "--json", "--preset", self.preset, "--script"])
+            .args([
+                "film",
+                "--json",
+                "--mute",
+                "--preset",
+                self.preset,
+                "--script",
+            ])
             .arg(&script)
             .arg("--stills")
             .arg(samples().join("stills"))

@@ -15,6 +15,7 @@
 pub mod encode;
 mod error;
 mod ff;
+pub mod manifest;
 mod memory;
 pub mod mux;
 mod picture;

@@ -142,15 +142,5 @@ pub fn probe(path: &Path) -> Result<Probe, MediaError> {
     streams::probe(path)
 }
 
-/// A text that the file `path` carries about itself under `name`; absent when it has none.
-///
-/// # Errors
-/// As [`probe`].
-pub fn tag(path: &Path, name: &str) -> Result<Option<String>, MediaError> {
-    let opened = open::open(path)?;
-    let tags = opened.input.metadata();
-    Ok(tags.get(name).map(str::to_owned))
-}
-
 #[cfg(test)]
 mod tests;

@@ -35,12 +35,7 @@ pub struct FilmOptions<'a> {
     pub preset: &'a str,
     /// Whether subtitles are drawn into the picture too.
     pub burn_subtitles: bool,
-    /// What the film was made from, to be kept in its file; empty for nothing.
-    pub manifest: &'a str,
 }
-
-/// Name of the tag that holds a film's manifest.
-pub const MANIFEST_TAG: &str = "longtake";
 
 impl Default for FilmOptions<'_> {
     fn default() -> Self {
@@ -48,7 +43,6 @@ impl Default for FilmOptions<'_> {
             crf: 18,
             preset: "medium",
             burn_subtitles: false,
-            manifest: "",
         }
     }
 }
@@ -152,9 +146,6 @@ pub fn film_document(
             "description",
             Datum::from(plan.metadata.description.as_str()),
         ));
-    }
-    if !options.manifest.is_empty() {
-        metadata.push((MANIFEST_TAG, Datum::from(options.manifest)));
     }
     film.set(&mux, "metadata", Datum::map(metadata));
 

@@ -75,11 +75,12 @@ pub fn plan_film(
     let cues = cues(&said, format, film_frames).unwrap_or_else(|lost| {
         for index in lost {
             let line = &said[index];
-            no_room(
-                laid[line.shot].id,
-                &format!("line {}", line.number),
-                &mut faults,
-            );
+            let field = format!("line {}", line.number);
+            if line.spoken.is_some() {
+                unheard(laid[line.shot].id, &field, &mut faults);
+            } else {
+                no_room(laid[line.shot].id, &field, &mut faults);
+            }
         }
         Vec::new()
     });
@@ -109,6 +110,16 @@ fn no_room(id: &str, field: &str, faults: &mut Faults) {
         field: field.to_owned(),
         problem: "there is no frame left for it".to_owned(),
         expected: "a start before the shot's end, or a longer shot".to_owned(),
+        ..Fault::default()
+    });
+}
+
+fn unheard(id: &str, field: &str, faults: &mut Faults) {
+    faults.push(At::default(), || Fault {
+        place: check::place("shot", id),
+        field: field.to_owned(),
+        problem: "the film ends before it can be spoken".to_owned(),
+        expected: "longer shots, shorter lines, a quicker pace or silent lines".to_owned(),
         ..Fault::default()
     });
 }

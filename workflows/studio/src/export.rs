@@ -15,8 +15,21 @@ use crate::fault;
 /// # Errors
 /// [`Code::NotPermitted`], [`Code::DiskFull`] and so on, naming `out`; [`Code::Cancelled`].
 pub(crate) fn copy_out(source: &Path, out: &Path, cancel: &CancelToken) -> Result<(), StudioError> {
+    copy_out_with(source, &[], out, cancel)
+}
+
+/// As [`copy_out`], with `tail` behind the file's last byte.
+///
+/// # Errors
+/// As [`copy_out`].
+pub(crate) fn copy_out_with(
+    source: &Path,
+    tail: &[u8],
+    out: &Path,
+    cancel: &CancelToken,
+) -> Result<(), StudioError> {
     let (partial, file) = begin(out)?;
-    let copied = copy_synced(source, file, &partial, cancel).and_then(|_locked| {
+    let copied = copy_synced(source, tail, file, &partial, cancel).and_then(|_locked| {
         fault::pass("export.before_rename");
         std::fs::rename(&partial, out).map_err(|error| StudioError::io("write", out, &error))
     });
@@ -106,6 +119,7 @@ fn sweep(out: &Path, name: &str) {
 /// Copies into `file`, which lies at `partial`; gives it back still locked.
 fn copy_synced(
     source: &Path,
+    tail: &[u8],
     file: File,
     partial: &Path,
     cancel: &CancelToken,
@@ -127,6 +141,7 @@ fn copy_synced(
         let taken = chunk.len();
         std::io::BufRead::consume(&mut from, taken);
     }
+    to.write_all(tail).map_err(|error| failed(&error))?;
     let file = to.into_inner().map_err(|error| failed(error.error()))?;
     file.sync_all().map_err(|error| failed(&error))?;
     Ok(file)

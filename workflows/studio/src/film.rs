@@ -91,6 +91,8 @@ struct Prepared {
     spoken: u64,
     /// Names that people know the stored files by.
     names: Vec<(PathBuf, String)>,
+    /// What the film is made from, for its file.
+    manifest: Manifest,
     out: PathBuf,
     warnings: Vec<ScriptWarning>,
 }
@@ -207,7 +209,7 @@ impl Studio {
             let poster = out.with_extension("png");
             done.poster =
                 self.export(&report, &prepared.film.poster, "picture", &poster, cancel)?;
-            export::copy_out(&film, out, cancel)?;
+            export::copy_out_with(&film, &prepared.manifest.to_box()?, out, cancel)?;
             done.out = Some(out.clone());
         }
         self.store.trim()?;
@@ -321,7 +323,6 @@ impl Studio {
             crf: manifest.crf,
             preset: &manifest.preset,
             burn_subtitles: manifest.burn_subtitles,
-            manifest: &manifest.to_text()?,
         };
         let film = film_document(&plan, &files, &spoken.lines, &options, &self.fonts).map_err(
             |error| StudioError::new(Code::BadInput, format!("cannot compile the film: {error}")),
@@ -332,6 +333,7 @@ impl Studio {
             plan,
             spoken: spoken.made,
             names,
+            manifest,
             out,
             warnings: noting.take(),
         })

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine_base::{CancelToken, Code, ContentHash};
-use flow_nodes::{MANIFEST_TAG, SpeechLines};
+use flow_nodes::SpeechLines;
 use serde::{Deserialize, Serialize};
 
 use crate::error::StudioError;
@@ -15,9 +15,6 @@ use crate::studio::Studio;
 
 /// Newest form of the manifest that is read, and the one that is written.
 const FORM: u32 = 1;
-
-/// Longest manifest that is read.
-const BYTES_MAX: usize = 64 << 20;
 
 /// Everything that a film was made from, but the bytes of its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,19 +64,13 @@ impl Manifest {
     /// The manifest of a film file.
     pub(crate) fn read(film: &Path) -> Result<Self, StudioError> {
         let bad = |what: String| StudioError::new(Code::BadInput, format!("{what}: {film:?}"));
-        let text = flow_media::probe::tag(film, MANIFEST_TAG)
+        let text = flow_media::manifest::read_manifest(film)
             .map_err(|error| StudioError::new(error.code(), error.to_string()))?;
         let Some(text) = text else {
             return Err(bad(
                 "expected a film made by longtake, got a file without its manifest".into(),
             ));
         };
-        if text.len() > BYTES_MAX {
-            let bytes = text.len();
-            return Err(bad(format!(
-                "expected a manifest of at most {BYTES_MAX} bytes, got {bytes}"
-            )));
-        }
         #[derive(Deserialize)]
         struct Form {
             longtake: u32,
@@ -98,10 +89,19 @@ impl Manifest {
             .map_err(|error| bad(format!("the film's manifest is faulty: {error}")))
     }
 
-    pub(crate) fn to_text(&self) -> Result<String, StudioError> {
-        serde_json::to_string(self).map_err(|error| {
-            let message = format!("cannot write the film's manifest: {error}");
+    /// What is put behind a film's last byte.
+    pub(crate) fn to_box(&self) -> Result<Vec<u8>, StudioError> {
+        let refused = |why: String| {
+            let message = format!("cannot write the film's manifest: {why}");
             StudioError::new(Code::Internal, message)
+        };
+        let text = serde_json::to_string(self).map_err(|error| refused(error.to_string()))?;
+        let most = flow_media::manifest::MANIFEST_BYTES_MAX;
+        flow_media::manifest::manifest_box(&text).ok_or_else(|| {
+            refused(format!(
+                "it has {} bytes, expected at most {most}",
+                text.len()
+            ))
         })
     }
 }
