@@ -239,14 +239,19 @@ fn put(value: &mut Value, change: &FieldChange) -> Option<()> {
                 Some(new) => fields.insert(last.clone(), new.clone()),
                 None => fields.remove(last),
             };
-            let by = fields
-                .entry("by")
-                .or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(by) = by {
-                match change.by {
-                    Some(who) => by.insert(last.clone(), who.as_str().into()),
-                    None => by.remove(last),
-                };
+            // What has no origins, such as a title, must not get any.
+            match (change.by, fields.get_mut("by")) {
+                (Some(who), Some(Value::Object(by))) => {
+                    by.insert(last.clone(), who.as_str().into());
+                }
+                (Some(who), _) => {
+                    let by = Map::from_iter([(last.clone(), who.as_str().into())]);
+                    fields.insert("by".into(), Value::Object(by));
+                }
+                (None, Some(Value::Object(by))) => {
+                    by.remove(last);
+                }
+                (None, _) => {}
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
@@ -288,6 +293,19 @@ mod tests {
             by: Origins::default(),
         }];
         made
+    }
+
+    #[test]
+    fn a_change_to_a_cue_of_music_leaves_it_without_origins() {
+        let with = |gain: &str| {
+            let text = format!(
+                "---\nlongtake: 1\ntitle: T\nlanguage: en\n---\n\n# Music\n\n- bed-dawn {{gain: \
+                 {gain}}}\n\n## Scene s\n\n### Shot a\n\n- length: 3 s\n- colour: black\n"
+            );
+            crate::parse(text.as_bytes(), "a.md").unwrap().script
+        };
+        let (old, new) = (with("-14 dB"), with("-20 dB"));
+        assert_eq!(apply(&old, &diff(&old, &new)).unwrap(), new);
     }
 
     #[test]
