@@ -32,5 +32,5 @@ pub use hub::{FileState, FileVerdict, Hub, ModelState, Removed};
 pub use inspect::{FileFormat, FileInfo, inspect_file};
 pub use manifest::{
     Allows, HubSource, Licence, ModelEntry, ModelFile, ModelKind, PackageRegistry, PackageSource,
-    Source,
+    Source, WheelTags,
 };

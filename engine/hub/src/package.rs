@@ -150,6 +150,7 @@ impl<'a> ClientRun<'a> {
                 .args(["--only-binary=:all:", "--no-input", "--no-cache-dir"])
                 .args(["--disable-pip-version-check", "--progress-bar=off", "-d"])
                 .arg(&self.out)
+                .args(self.wheel_tags())
                 .arg(format!("{name}=={version}")),
             PackageRegistry::Npm => command
                 .args(["pack", "--ignore-scripts", "--silent"])
@@ -167,6 +168,20 @@ impl<'a> ClientRun<'a> {
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command
+    }
+
+    /// What makes pip take the wheel of another machine.
+    fn wheel_tags(&self) -> Vec<&'a str> {
+        match &self.source.wheel {
+            None => Vec::new(),
+            Some(tags) => vec![
+                "--implementation=cp",
+                "--python-version",
+                &tags.python,
+                "--platform",
+                &tags.platform,
+            ],
+        }
     }
 
     fn run(

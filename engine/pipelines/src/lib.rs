@@ -1,7 +1,8 @@
-//! Whole generation recipes over the engine's models. Text is the one there is.
+//! Whole generation recipes over the engine's models: text, and larger pictures.
 //!
 //! Entry points: [`TextPipeline`] (tokenizer, chat template and a language model together),
-//! [`Tokenizer`], [`ChatTemplate`], [`Constraint`], [`TextStream`].
+//! [`Tokenizer`], [`ChatTemplate`], [`Constraint`], [`TextStream`]; [`Upscaler`] (pictures at twice
+//! their size).
 //!
 //! Must not know: workflows, projects, servers; how a model computes its logits.
 //!
@@ -14,6 +15,7 @@ mod stream;
 mod template;
 mod text;
 mod tokenizer;
+mod upscale;
 
 /// Opens a checkpoint file or folder by its content.
 pub use engine_weights::open as open_checkpoint;
@@ -25,3 +27,4 @@ pub use text::{
     FinishReason, TextError, TextOptions, TextPipeline, TextPrompt, TextReply, TextRequest,
 };
 pub use tokenizer::{GgufVocabulary, Tokenizer, TokenizerError};
+pub use upscale::{Raster, Samples, UpscaleError, Upscaler};

@@ -35,5 +35,5 @@ pub use gguf::Gguf;
 pub use inspect::{DtypeUse, Inspection, inspect};
 pub use metadata::{Array, ArrayKind, Metadata, MetadataError, Value};
 pub use ncnn::{Ncnn, NcnnLayer};
-pub use safetensors::{HEADER_CAP_BYTES, SafeTensors, write_safetensors};
+pub use safetensors::{HEADER_CAP_BYTES, SafeTensors, safetensors_bytes, write_safetensors};
 pub use sniff::open;

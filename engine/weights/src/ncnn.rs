@@ -284,4 +284,35 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn changed_bytes_never_panic_and_take_no_more_than_there_is() {
+        let mut state = 7u64;
+        let mut next = move |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize % below.max(1)
+        };
+        let mut read_well = 0;
+        for _ in 0..5_000 {
+            let (mut text, mut bytes) = (TEXT.as_bytes().to_vec(), weights());
+            for _ in 0..=next(3) {
+                let at = next(text.len());
+                text[at] = b"0123456789=-, .\nxe"[next(18)];
+                let at = next(bytes.len());
+                bytes[at] ^= 1 << next(8);
+            }
+            let count = bytes.len();
+            if let Ok(net) = Ncnn::from_bytes(&text, bytes, Path::new("n.param")) {
+                let tensors = net.layers.iter().flat_map(|layer| &layer.weights);
+                assert!(tensors.map(|tensor| tensor.bytes.len()).sum::<usize>() <= count);
+                read_well += 1;
+            }
+        }
+        assert!(
+            (50..4_900).contains(&read_well),
+            "{read_well} of 5000 were read"
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! Each command line as a command of the studio.
 
 mod models;
+mod upscale;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -26,6 +27,7 @@ pub(crate) use models::ModelsCommand;
 pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioError> {
     match &cli.command {
         Command::Film(args) => film(cli, args, cancel),
+        Command::Upscale(args) => upscale::upscale(cli, args, cancel),
         Command::Run(args) => run(cli, args, cancel),
         Command::Plan(args) => plan(cli, args),
         Command::Script(command) => script(cli, command),

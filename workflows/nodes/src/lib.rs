@@ -10,6 +10,7 @@ mod basic;
 mod compile;
 mod film;
 mod language;
+mod pictures;
 mod spec;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use flow_graph::{Node, Registry};
 pub use compile::{CompileError, FilmDocument, FilmFile, FilmFiles, FilmOptions, film_document};
 pub use film::Fonts;
 pub use language::{LlmSource, language_node_types};
+pub use pictures::{StillReport, UpscalerSource, picture_node_types, upscale_still};
 
 /// Every node type of this crate. Text is drawn with `fonts`.
 pub fn node_types(fonts: &Arc<Fonts>) -> Vec<Arc<dyn Node>> {

@@ -27,6 +27,7 @@ mod rows;
 mod samples;
 mod script;
 mod studio;
+mod upscale;
 mod workflow;
 
 pub use command::{Command, Edit, Job, Kind, System};
@@ -48,4 +49,5 @@ pub use premise::PremiseRequest;
 pub use project::{EXTENSION, Project, send};
 pub use script::{check_script, convert_script, script_as_markdown};
 pub use studio::{CacheReport, Studio, StudioOptions, node_specs, system_clock};
+pub use upscale::{UpscaleReport, UpscaleRequest, upscale};
 pub use workflow::{PlanReport, PlanState, PlannedNode, RunRequest, RunSummary, ShownOutput};

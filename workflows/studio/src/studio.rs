@@ -6,11 +6,12 @@ use std::sync::Arc;
 use engine_base::{Clock, SystemClock};
 use flow_executor::{Costs, Request, RunReport};
 use flow_graph::{NodeSpec, Registry};
-use flow_nodes::{Fonts, LlmSource};
+use flow_nodes::{Fonts, LlmSource, UpscalerSource};
 use flow_store::{CheckReport, PruneReport, Store, StoreCounts, StoreOptions};
 use serde::Serialize;
 
 use crate::error::StudioError;
+use crate::upscale::Upscalers;
 use crate::{config, fault, premise};
 
 /// How to assemble the studio.
@@ -77,6 +78,10 @@ fn registry(fonts: &Arc<Fonts>) -> Result<Registry, StudioError> {
     let mut registry = flow_nodes::registry(fonts).map_err(internal)?;
     let source: Arc<dyn LlmSource> = Arc::new(premise::Models);
     for node in flow_nodes::language_node_types(&source) {
+        registry.add(node).map_err(internal)?;
+    }
+    let source: Arc<dyn UpscalerSource> = Arc::new(Upscalers::default());
+    for node in flow_nodes::picture_node_types(&source) {
         registry.add(node).map_err(internal)?;
     }
     Ok(registry)

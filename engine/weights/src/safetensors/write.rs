@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
 use engine_tensor::DType;
@@ -19,15 +19,15 @@ fn name_of(dtype: DType) -> Option<&'static str> {
     }
 }
 
-/// Write `tensors` as a safetensors file, with texts about it. The file appears whole or not at all.
+/// `tensors` as a safetensors file, with texts about them.
 ///
 /// # Errors
-/// [`WeightsError::Io`]; [`WeightsError::UnsupportedType`] for tensors other than f32, f16 and bf16.
-pub fn write_safetensors(
-    path: &Path,
+/// [`WeightsError::UnsupportedType`] for tensors other than f32, f16 and bf16; `path` is only named there.
+pub fn safetensors_bytes(
     tensors: &BTreeMap<String, TensorRef>,
     about: &[(&str, &str)],
-) -> Result<(), WeightsError> {
+    path: &Path,
+) -> Result<Vec<u8>, WeightsError> {
     let mut header = Map::new();
     let about: Map<String, Value> = about
         .iter()
@@ -49,17 +49,30 @@ pub fn write_safetensors(
     let mut text = Value::Object(header).to_string();
     let padding = text.len().next_multiple_of(8) - text.len();
     text.push_str(&" ".repeat(padding));
-    let part = path.with_extension("safetensors.part");
+    let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
+    bytes.extend_from_slice(text.as_bytes());
+    for tensor in tensors.values() {
+        bytes.extend_from_slice(&tensor.bytes);
+    }
+    Ok(bytes)
+}
+
+/// Write `tensors` as a safetensors file, with texts about them. The file appears whole or not at all.
+///
+/// # Errors
+/// [`WeightsError::Io`]; as [`safetensors_bytes`].
+pub fn write_safetensors(
+    path: &Path,
+    tensors: &BTreeMap<String, TensorRef>,
+    about: &[(&str, &str)],
+) -> Result<(), WeightsError> {
+    let bytes = safetensors_bytes(tensors, about, path)?;
+    // Several processes may convert the same network; each has a name of its own for it.
+    let part = path.with_extension(format!("{}.part", std::process::id()));
     let write = || -> std::io::Result<()> {
-        let mut out = BufWriter::new(File::create(&part)?);
-        out.write_all(&(text.len() as u64).to_le_bytes())?;
-        out.write_all(text.as_bytes())?;
-        for tensor in tensors.values() {
-            out.write_all(&tensor.bytes)?;
-        }
-        out.into_inner()
-            .map_err(std::io::IntoInnerError::into_error)?
-            .sync_all()?;
+        let mut out = File::create(&part)?;
+        out.write_all(&bytes)?;
+        out.sync_all()?;
         std::fs::rename(&part, path)
     };
     write().map_err(|source| {

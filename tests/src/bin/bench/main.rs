@@ -12,6 +12,7 @@ mod memory;
 mod samples;
 mod sound;
 mod text;
+mod upscale;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ const BENCHES: &[Bench] = &[
     memory::BENCH,
     sound::BENCH,
     text::BENCH,
+    upscale::BENCH,
 ];
 
 /// Measures, and keeps receipts.
