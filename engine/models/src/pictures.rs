@@ -19,7 +19,6 @@ pub use self::ncnn::picture_tensors_of_ncnn;
 
 /// Why a picture model stopped.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum PictureError {
     /// A call that does not fit, or too little memory.
     #[error(transparent)]

@@ -21,7 +21,7 @@ use engine_weights::WeightsError;
 use self::region::{Region, Tile, tiles};
 
 /// Memory that a tile's run may take, in bytes.
-const WORK_BYTES: usize = 512 << 20;
+const WORK_BYTES: usize = 768 << 20;
 
 /// Channel values of a picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,11 +95,6 @@ impl From<PictureError> for UpscaleError {
         match error {
             PictureError::Cancelled(cancelled) => Self::Cancelled(cancelled),
             PictureError::Tensor(error) => Self::Tensor(error),
-            other => Self::Picture {
-                width_px: 0,
-                height_px: 0,
-                what: other.to_string(),
-            },
         }
     }
 }

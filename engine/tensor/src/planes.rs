@@ -250,6 +250,44 @@ impl<'a> PlanesMut<'a> {
         Ok(())
     }
 
+    /// Puts the window of `from` here whose upper left pixel is at row `y`, column `x`; it has the size
+    /// of these planes.
+    ///
+    /// # Errors
+    /// `Shape` when blocks differ or the window reaches outside.
+    pub fn copy_window(
+        self,
+        from: PlanesRef<'_>,
+        (y, x): (usize, usize),
+    ) -> Result<(), TensorError> {
+        let (to, size) = (self.size, from.size);
+        expect("planes", "blocks", size.blocks, to.blocks)?;
+        for (what, end, limit) in [
+            (
+                "end of the window's rows",
+                y.saturating_add(to.height),
+                size.height,
+            ),
+            (
+                "end of the window's columns",
+                x.saturating_add(to.width),
+                size.width,
+            ),
+        ] {
+            if end > limit {
+                expect("planes", what, end, limit)?;
+            }
+        }
+        for block in 0..to.blocks {
+            for row in 0..to.height {
+                let (start, first) = (to.at(block, row, 0), size.at(block, y + row, x));
+                self.data[start..start + to.width]
+                    .copy_from_slice(&from.data[first..first + to.width]);
+            }
+        }
+        Ok(())
+    }
+
     /// The first `blocks` of these.
     #[must_use]
     pub fn first(self, blocks: usize) -> PlanesMut<'a> {
@@ -285,6 +323,22 @@ mod tests {
         assert!(planes.fill(&vec![0.0; 33 * 15]).is_err());
         assert!(planes.fill(&[0.0; 16]).is_err());
         assert!(planes.values(33).is_err());
+    }
+
+    #[test]
+    fn windows_are_cut_out() {
+        let values: Vec<f32> = (0..16 * 5 * 7).map(|value| value as f32).collect();
+        let mut whole = Planes::zeros(1, 5, 7).unwrap();
+        whole.fill(&values).unwrap();
+        let mut window = Planes::zeros(1, 2, 3).unwrap();
+        window.all_mut().copy_window(whole.all(), (3, 4)).unwrap();
+        assert_eq!(
+            window.values(1).unwrap(),
+            [25.0, 26.0, 27.0, 32.0, 33.0, 34.0]
+        );
+        for at in [(4, 4), (3, 5), (usize::MAX, 0)] {
+            assert!(window.all_mut().copy_window(whole.all(), at).is_err());
+        }
     }
 
     #[test]

@@ -28,6 +28,10 @@ const RESIDUAL: f32 = 0.2;
 /// Most blocks of a network that is taken for real.
 const BLOCKS_CAP: usize = 256;
 
+/// Side of the windows in which features are enlarged, and what is shown around each.
+const WINDOW_PX: usize = 64;
+const WINDOW_MARGIN_PX: usize = 4;
+
 /// Names of one published layout; `#`, `@`, `%` stand for block, dense block and convolution.
 struct Layout {
     first: &'static str,
@@ -224,6 +228,87 @@ impl Rrdb {
     }
 }
 
+/// A stretch of a side: where its window begins and how long it is, and the part that is kept.
+#[derive(Clone, Copy)]
+struct Window {
+    start: usize,
+    len: usize,
+    kept: (usize, usize),
+}
+
+/// Windows that cover a side. What follows the trunk reaches 2 px at most, and at 4 times each side it
+/// would take more memory than all the rest.
+fn windows(side: usize) -> Vec<Window> {
+    let len = (WINDOW_PX + 2 * WINDOW_MARGIN_PX).min(side);
+    (0..side)
+        .step_by(WINDOW_PX)
+        .map(|first| Window {
+            start: first.saturating_sub(WINDOW_MARGIN_PX).min(side - len),
+            len,
+            kept: (first, (first + WINDOW_PX).min(side)),
+        })
+        .collect()
+}
+
+impl Rrdb {
+    /// One window of the features at 4 times each side, as a part of `out`.
+    fn enlarge(
+        &self,
+        cpu: &Cpu,
+        features: &Planes,
+        (y, x): (Window, Window),
+        memory: &mut PictureMemory,
+        out: &mut [f32],
+    ) -> Result<(), PictureError> {
+        let blocks = self.feature_blocks;
+        let mut at = memory.take(blocks, y.len, x.len)?;
+        at.all_mut()
+            .copy_window(features.all(), (y.start, x.start))?;
+        for conv in &self.up {
+            let (rows, columns) = (2 * at.height(), 2 * at.width());
+            let mut large = memory.take(blocks, rows, columns)?;
+            upsample_nearest(cpu, at.all(), large.all_mut())?;
+            let next = memory.take(blocks, rows, columns)?;
+            memory.give(std::mem::replace(&mut at, next));
+            conv2d(cpu, conv, large.all(), ConvEnd::default(), at.all_mut())?;
+            memory.give(large);
+        }
+        let (rows, columns) = (at.height(), at.width());
+        let mut high = memory.take(blocks, rows, columns)?;
+        conv2d(
+            cpu,
+            &self.high,
+            at.all(),
+            ConvEnd::default(),
+            high.all_mut(),
+        )?;
+        memory.give(at);
+        let mut last = memory.take(1, rows, columns)?;
+        conv2d(
+            cpu,
+            &self.last,
+            high.all(),
+            ConvEnd::default(),
+            last.all_mut(),
+        )?;
+        memory.give(high);
+        let mut rgb = vec![0.0; 3 * rows * columns];
+        pixel_shuffle(cpu, last.all(), 1, None, &mut rgb)?;
+        memory.give(last);
+        let (height, width) = (4 * features.height(), 4 * features.width());
+        let len = 4 * (x.kept.1 - x.kept.0);
+        for channel in 0..3 {
+            for row in 4 * y.kept.0..4 * y.kept.1 {
+                let from =
+                    (channel * rows + row - 4 * y.start) * columns + 4 * (x.kept.0 - x.start);
+                let to = (channel * height + row) * width + 4 * x.kept.0;
+                out[to..to + len].copy_from_slice(&rgb[from..from + len]);
+            }
+        }
+        Ok(())
+    }
+}
+
 impl PictureModel for Rrdb {
     fn family(&self) -> &'static str {
         FAMILY.id
@@ -239,7 +324,7 @@ impl PictureModel for Rrdb {
 
     fn overlap_px(&self) -> usize {
         // What lies further off than this hardly reaches: the dense blocks are residuals of 0.2.
-        32 * self.unshuffle
+        64 * self.unshuffle.min(2)
     }
 
     fn overlap_is_whole(&self) -> bool {
@@ -247,10 +332,10 @@ impl PictureModel for Rrdb {
     }
 
     fn bytes_per_px(&self) -> usize {
-        let small = 16 * (3 * self.dense_blocks + 2 * self.feature_blocks);
-        // Two planes at 2 and at 4 times each side, and the picture.
-        let large = 16 * self.feature_blocks * (2 * 4 + 2 * 16) + 16 * 16 + 3 * 16;
-        4 * (small + large) / (self.unshuffle * self.unshuffle)
+        // Three dense blocks' buffers, features twice, the picture at 4 times each side; windows are
+        // small beside that.
+        let floats = 16 * (3 * self.dense_blocks + 2 * self.feature_blocks) + 48;
+        4 * (floats / (self.unshuffle * self.unshuffle) + 3)
     }
 
     fn run(
@@ -288,38 +373,14 @@ impl PictureModel for Rrdb {
         )?;
         memory.give(trunk);
         memory.give(features);
-        for conv in &self.up {
-            cancel.check()?;
-            let (rows, columns) = (2 * at.height(), 2 * at.width());
-            let mut large = memory.take(self.feature_blocks, rows, columns)?;
-            upsample_nearest(cpu, at.all(), large.all_mut())?;
-            let next = memory.take(self.feature_blocks, rows, columns)?;
-            memory.give(std::mem::replace(&mut at, next));
-            conv2d(cpu, conv, large.all(), ConvEnd::default(), at.all_mut())?;
-            memory.give(large);
+        let mut out = vec![0.0; 48 * rows * columns];
+        for y in windows(rows) {
+            for x in windows(columns) {
+                cancel.check()?;
+                self.enlarge(cpu, &at, (y, x), memory, &mut out)?;
+            }
         }
-        let (rows, columns) = (at.height(), at.width());
-        let mut high = memory.take(self.feature_blocks, rows, columns)?;
-        conv2d(
-            cpu,
-            &self.high,
-            at.all(),
-            ConvEnd::default(),
-            high.all_mut(),
-        )?;
         memory.give(at);
-        let mut last = memory.take(1, rows, columns)?;
-        conv2d(
-            cpu,
-            &self.last,
-            high.all(),
-            ConvEnd::default(),
-            last.all_mut(),
-        )?;
-        memory.give(high);
-        let mut out = vec![0.0; 3 * rows * columns];
-        pixel_shuffle(cpu, last.all(), 1, None, &mut out)?;
-        memory.give(last);
         Ok(out)
     }
 }
