@@ -17,6 +17,14 @@ pub enum LoadError {
         /// Names that are known.
         known: String,
     },
+    /// Tensors of no picture model anybody here knows.
+    #[error("cannot tell the family of a picture model: found {found}; known are {known}")]
+    UnknownPicture {
+        /// What there is.
+        found: String,
+        /// Families that are known.
+        known: String,
+    },
     /// No configuration to be found.
     #[error("cannot tell the model's family: expected {expected}")]
     NoConfig {
@@ -67,7 +75,9 @@ impl LoadError {
         match self {
             Self::Layer(LayerError::Weights(error)) => error.code(),
             Self::Layer(LayerError::Tensor(TensorError::Threads { .. })) => Code::Io,
-            Self::UnknownFamily { .. } | Self::Context { .. } => Code::BadInput,
+            Self::UnknownFamily { .. } | Self::UnknownPicture { .. } | Self::Context { .. } => {
+                Code::BadInput
+            }
             _ => Code::Corrupt,
         }
     }

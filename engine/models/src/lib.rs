@@ -4,12 +4,14 @@
 //! not know where files come from, text, or how tokens are drawn.
 //!
 //! Entry points: [`load_token_model`], or [`load_dense`] for several streams over one set of
-//! weights; [`FAMILIES`]. A family is one file under `families` and one line in that list.
+//! weights; [`FAMILIES`]. A family is one file under `families` and one line in that list. Models
+//! from picture to picture: [`load_picture_model`], [`PICTURE_FAMILIES`].
 
 mod config;
 mod dense;
 mod error;
 mod families;
+mod pictures;
 
 pub use dense::{DenseModel, DenseStream, LoadReport, Trace};
 pub use engine_nn::Activations;
@@ -17,6 +19,10 @@ pub use engine_tensor::Affinity;
 pub use engine_tensor::ops::KvKind;
 pub use error::LoadError;
 pub use families::{FAMILIES, Family, family_of};
+pub use pictures::{
+    PICTURE_FAMILIES, PictureError, PictureFamily, PictureMemory, PictureModel, load_picture_model,
+    picture_tensors_of_ncnn,
+};
 
 use std::sync::Arc;
 

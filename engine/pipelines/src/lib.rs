@@ -1,7 +1,8 @@
-//! Whole generation recipes over the engine's models: text and speech.
+//! Whole generation recipes over the engine's models: text, speech, and larger pictures.
 //!
 //! Entry points: [`TextPipeline`] (tokenizer, chat template and a language model together),
-//! [`Tokenizer`], [`ChatTemplate`], [`Constraint`], [`TextStream`]; [`SpeechPipeline`].
+//! [`Tokenizer`], [`ChatTemplate`], [`Constraint`], [`TextStream`]; [`SpeechPipeline`]; [`Upscaler`]
+//! (pictures at twice their size).
 //!
 //! Must not know: workflows, projects, servers; how a model computes its logits.
 //!
@@ -16,6 +17,7 @@ mod stream;
 mod template;
 mod text;
 mod tokenizer;
+mod upscale;
 
 pub use engine_models::Affinity;
 /// Opens a checkpoint file or folder by its content.
@@ -36,3 +38,4 @@ pub use text::{
     FinishReason, TextError, TextOptions, TextPipeline, TextPrompt, TextReply, TextRequest,
 };
 pub use tokenizer::{GgufVocabulary, Tokenizer, TokenizerError};
+pub use upscale::{Raster, Samples, UpscaleError, Upscaler};

@@ -62,6 +62,18 @@ pub enum TensorError {
         /// Row of the first of them.
         row: usize,
     },
+    /// A picture beyond what fits in memory.
+    #[error("cannot hold {channels} channels of {width} x {height} px: {why}")]
+    Picture {
+        /// Channels.
+        channels: usize,
+        /// Width in pixels.
+        width: usize,
+        /// Height in pixels.
+        height: usize,
+        /// What is wrong with that.
+        why: &'static str,
+    },
     /// Threads that could not be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {

@@ -27,6 +27,8 @@ pub(crate) trait Lanes: Copy {
     type Floats: Copy;
     /// 16 i32.
     type Ints: Copy;
+    /// How many `Floats` fit the registers, less a few.
+    const SUMS: usize;
 
     unsafe fn load(from: &Values) -> Self::Floats;
     unsafe fn load_slice(from: &[f32; 16]) -> Self::Floats;
@@ -38,6 +40,12 @@ pub(crate) trait Lanes: Copy {
     unsafe fn mul(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     /// `a * b + c`, rounded once.
     unsafe fn fused(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
+    unsafe fn add(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    unsafe fn sub(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    /// `a` where it is greater than `b`, else `b`: so zeros and what is no number come from `b`.
+    unsafe fn max(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    /// `a` where it is less than `b`, else `b`.
+    unsafe fn min(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     unsafe fn splat_int(value: i32) -> Self::Ints;
     /// `sum[row] += codes[row][0..4] . four[0..4]`: unsigned codes, signed bytes in -127..=127.
     /// `WIDE` when codes may exceed 127.
@@ -62,6 +70,7 @@ pub(crate) struct Plain;
 impl Lanes for Plain {
     type Floats = [f32; 16];
     type Ints = [i32; 16];
+    const SUMS: usize = 6;
 
     #[inline(always)]
     unsafe fn load(from: &Values) -> [f32; 16] {
@@ -101,6 +110,26 @@ impl Lanes for Plain {
     #[inline(always)]
     unsafe fn fused(a: [f32; 16], b: [f32; 16], c: [f32; 16]) -> [f32; 16] {
         std::array::from_fn(|lane| a[lane].mul_add(b[lane], c[lane]))
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        std::array::from_fn(|lane| a[lane] + b[lane])
+    }
+
+    #[inline(always)]
+    unsafe fn sub(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        std::array::from_fn(|lane| a[lane] - b[lane])
+    }
+
+    #[inline(always)]
+    unsafe fn max(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        std::array::from_fn(|lane| if a[lane] > b[lane] { a[lane] } else { b[lane] })
+    }
+
+    #[inline(always)]
+    unsafe fn min(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        std::array::from_fn(|lane| if a[lane] < b[lane] { a[lane] } else { b[lane] })
     }
 
     #[inline(always)]

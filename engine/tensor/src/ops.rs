@@ -7,36 +7,54 @@ mod add;
 mod argmax;
 mod attention;
 mod case;
+mod conv2d;
 mod embedding;
+mod halve;
 mod layer_norm;
 mod matmul;
+mod pixel_shuffle;
+mod pixel_unshuffle;
 mod rms_norm;
 mod rope;
+mod scaled_add;
 mod silu_mul;
 mod softmax;
+mod upsample;
 
 pub use add::add;
 pub use argmax::argmax;
 pub use attention::{AttentionSpec, KvKind, KvRows, QueryRow, attention};
 pub use case::{Bound, Case, Op, Outcome};
+pub use conv2d::{Activation, Conv2d, ConvEnd, conv2d};
 pub use embedding::embedding;
+pub use halve::halve_bicubic;
 pub use layer_norm::layer_norm;
 pub use matmul::{Input, Product, matmul};
+pub use pixel_shuffle::pixel_shuffle;
+pub use pixel_unshuffle::pixel_unshuffle;
 pub use rms_norm::rms_norm;
 pub use rope::{RopePairs, RopeScaling, RopeTable, rope};
+pub use scaled_add::scaled_add;
 pub use silu_mul::silu_mul;
 pub use softmax::softmax;
+pub use upsample::upsample_nearest;
 
 /// All ops.
 pub const OPS: &[Op] = &[
     add::OP,
     argmax::OP,
     attention::OP,
+    conv2d::OP,
     embedding::OP,
+    halve::OP,
     layer_norm::OP,
     matmul::OP,
+    pixel_shuffle::OP,
+    pixel_unshuffle::OP,
     rms_norm::OP,
     rope::OP,
+    scaled_add::OP,
     silu_mul::OP,
     softmax::OP,
+    upsample::OP,
 ];

@@ -1,11 +1,11 @@
 //! Checkpoints: named tensors in files, read where they lie.
 //!
-//! Duty: GGUF and safetensors on disk, as one trait, and what packed blocks mean. It must not know
+//! Duty: GGUF and safetensors on disk, as one trait, ncnn networks, and what packed blocks mean. It must not know
 //! model families, devices or where files come from, and it reads no pickles and runs nothing a
 //! checkpoint says.
 //!
 //! Entry points: [`open`] for any weights by their content, [`Gguf`] and [`SafeTensors`] for one
-//! kind, [`quant`] for the values of packed blocks, [`inspect`] for people.
+//! kind, [`Ncnn`] for networks to be converted by [`write_safetensors`], [`quant`] for the values of packed blocks, [`inspect`] for people.
 //!
 //! Every count, size and offset of a file is checked against the file's length before it is used,
 //! so what is allocated stays within a small multiple of the header's own bytes.
@@ -22,6 +22,7 @@ mod gguf;
 mod inspect;
 mod mapped;
 mod metadata;
+mod ncnn;
 pub mod quant;
 mod safetensors;
 mod sniff;
@@ -33,5 +34,6 @@ pub use finite::first_non_finite;
 pub use gguf::Gguf;
 pub use inspect::{DtypeUse, Inspection, inspect};
 pub use metadata::{Array, ArrayKind, Metadata, MetadataError, Value};
-pub use safetensors::{HEADER_CAP_BYTES, SafeTensors};
+pub use ncnn::{Ncnn, NcnnLayer};
+pub use safetensors::{HEADER_CAP_BYTES, SafeTensors, safetensors_bytes, write_safetensors};
 pub use sniff::open;

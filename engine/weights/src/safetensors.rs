@@ -5,6 +5,7 @@
 
 mod header;
 mod index;
+mod write;
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ use engine_tensor::Bytes;
 pub use self::header::HEADER_CAP_BYTES;
 use self::header::Header;
 use self::index::Index;
+pub use self::write::{safetensors_bytes, write_safetensors};
 use crate::checkpoint::{Checkpoint, CheckpointKind, WeightFile};
 use crate::mapped::map;
 use crate::sniff::{files_ending, listed};

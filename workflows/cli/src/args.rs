@@ -41,6 +41,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  longtake rebuild lighthouse.mp4\n  longtake rebuild lighthouse.mp4 --stills pictures --out again.mp4"
     )]
     Rebuild(RebuildArgs),
+    /// Make a picture twice as wide and high
+    #[command(after_help = UPSCALE_EXAMPLES)]
+    Upscale(UpscaleArgs),
     /// Run a workflow document
     #[command(after_help = "Example:\n  longtake run workflow.json --set title.value=\"Dusk\"")]
     Run(RunArgs),
@@ -166,6 +169,35 @@ pub(crate) struct FilmArgs {
     /// Say what would be made, and make nothing
     #[arg(long)]
     pub(crate) plan: bool,
+}
+
+const UPSCALE_EXAMPLES: &str = "Examples:
+  longtake upscale boats.jpg boats-large.png
+  longtake upscale scan.tiff scan-large.tiff --json
+  longtake upscale drawing.png large.png --model realesrgan-x4plus-anime
+  longtake upscale photo.png large.webp --model weights/4x-something.safetensors
+
+PNG, JPEG, WebP and TIFF are read and written; the result is upright and sRGB. Transparency, grey and
+16 bits are kept where the file type has them. `longtake models list` shows the models.";
+
+#[derive(Debug, Args)]
+pub(crate) struct UpscaleArgs {
+    /// The picture
+    #[arg(value_name = "IN")]
+    pub(crate) from: PathBuf,
+
+    /// Where the result goes: .png, .jpg, .webp or .tiff
+    #[arg(value_name = "OUT")]
+    pub(crate) to: PathBuf,
+
+    /// How many times larger
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=2))]
+    pub(crate) scale: u8,
+
+    /// Id of an upscaler, or path of its weights: safetensors of an SRVGG (Real-ESRGAN compact) or
+    /// RRDB (ESRGAN) network (default: our own small one)
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ mod models;
 mod project;
 mod rebuild;
 mod speak;
+mod upscale;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -31,6 +32,7 @@ pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioErr
     match &cli.command {
         Command::Film(args) => film(cli, args, cancel),
         Command::Rebuild(args) => rebuild::rebuild(cli, args, cancel),
+        Command::Upscale(args) => upscale::upscale(cli, args, cancel),
         Command::Run(args) => run(cli, args, cancel),
         Command::Plan(args) => plan(cli, args),
         Command::Script(command) => script(cli, command),

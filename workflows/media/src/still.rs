@@ -1,4 +1,4 @@
-//! Still pictures: PNG, JPEG, WebP and TIFF files to upright sRGB, and PNG files back.
+//! Still pictures: PNG, JPEG, WebP and TIFF files to upright sRGB, and back.
 //!
 //! The type is found by content, never by extension. Limits are held against the header before
 //! anything is decoded. What was converted or is odd comes back as notes for people.
@@ -8,6 +8,7 @@ mod decode;
 mod header;
 pub(crate) mod raw;
 mod reduce;
+mod save;
 pub(crate) mod sniff;
 mod tiff;
 
@@ -20,6 +21,7 @@ use image::ImageEncoder as _;
 
 use self::colour::{ColourSample, RowConverter};
 use self::raw::{Raw, Samples};
+pub use self::save::{SavePicture, SaveSamples, check_still_name, save_still};
 use crate::{MediaError, Picture, Pixels};
 
 /// Longest side that is read.

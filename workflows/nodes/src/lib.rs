@@ -10,6 +10,7 @@ mod basic;
 mod compile;
 mod film;
 mod language;
+mod pictures;
 mod spec;
 mod speech;
 
@@ -23,6 +24,7 @@ pub use compile::{
 };
 pub use film::Fonts;
 pub use language::{LlmSource, language_node_types};
+pub use pictures::{StillReport, UpscalerSource, picture_node_types, upscale_still};
 pub use speech::{
     HeardWord, LineSound, SpeechLine, SpeechSound, SpeechSource, line_sound, speech_node_types,
 };

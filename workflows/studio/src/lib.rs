@@ -30,6 +30,7 @@ mod samples;
 mod script;
 mod speak;
 mod studio;
+mod upscale;
 mod voices;
 mod workflow;
 
@@ -60,5 +61,6 @@ pub use rewrite::{
 pub use script::{ScriptWarning, check_script, convert_script, script_as_markdown};
 pub use speak::{SpeakReport, open_speech, speak, text_to_speak, voices, words_to_speak};
 pub use studio::{CacheReport, Studio, StudioOptions, node_specs, system_clock};
+pub use upscale::{UpscaleReport, UpscaleRequest, upscale};
 pub use voices::Speaking;
 pub use workflow::{PlanReport, PlanState, PlannedNode, RunRequest, RunSummary, ShownOutput};

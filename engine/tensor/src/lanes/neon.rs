@@ -11,6 +11,7 @@ pub(crate) struct Neon;
 impl Lanes for Neon {
     type Floats = [float32x4_t; 4];
     type Ints = [int32x4_t; 4];
+    const SUMS: usize = 6;
 
     #[inline(always)]
     unsafe fn load(from: &Values) -> Self::Floats {
@@ -60,6 +61,34 @@ impl Lanes for Neon {
     unsafe fn fused(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats {
         // SAFETY: features by the trait's contract.
         unsafe { std::array::from_fn(|part| vfmaq_f32(c[part], a[part], b[part])) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: Self::Floats, b: Self::Floats) -> Self::Floats {
+        // SAFETY: features by the trait's contract.
+        unsafe { std::array::from_fn(|part| vaddq_f32(a[part], b[part])) }
+    }
+
+    #[inline(always)]
+    unsafe fn sub(a: Self::Floats, b: Self::Floats) -> Self::Floats {
+        // SAFETY: features by the trait's contract.
+        unsafe { std::array::from_fn(|part| vsubq_f32(a[part], b[part])) }
+    }
+
+    #[inline(always)]
+    unsafe fn max(a: Self::Floats, b: Self::Floats) -> Self::Floats {
+        // SAFETY: features by the trait's contract.
+        unsafe {
+            std::array::from_fn(|part| vbslq_f32(vcgtq_f32(a[part], b[part]), a[part], b[part]))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn min(a: Self::Floats, b: Self::Floats) -> Self::Floats {
+        // SAFETY: features by the trait's contract.
+        unsafe {
+            std::array::from_fn(|part| vbslq_f32(vcltq_f32(a[part], b[part]), a[part], b[part]))
+        }
     }
 
     #[inline(always)]

@@ -37,6 +37,7 @@ fn four_bytes(four: [i8; 4]) -> i32 {
 impl Lanes for Avx2 {
     type Floats = [__m256; 2];
     type Ints = [__m256i; 2];
+    const SUMS: usize = 6;
 
     #[inline(always)]
     fn prefetch(at: *const u8) {
@@ -108,6 +109,30 @@ impl Lanes for Avx2 {
                 _mm256_fmadd_ps(a[1], b[1], c[1]),
             ]
         }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: Self::Floats, b: Self::Floats) -> Self::Floats {
+        // SAFETY: features by the trait's contract.
+        unsafe { [_mm256_add_ps(a[0], b[0]), _mm256_add_ps(a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn sub(a: Self::Floats, b: Self::Floats) -> Self::Floats {
+        // SAFETY: features by the trait's contract.
+        unsafe { [_mm256_sub_ps(a[0], b[0]), _mm256_sub_ps(a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn max(a: Self::Floats, b: Self::Floats) -> Self::Floats {
+        // SAFETY: features by the trait's contract.
+        unsafe { [_mm256_max_ps(a[0], b[0]), _mm256_max_ps(a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn min(a: Self::Floats, b: Self::Floats) -> Self::Floats {
+        // SAFETY: features by the trait's contract.
+        unsafe { [_mm256_min_ps(a[0], b[0]), _mm256_min_ps(a[1], b[1])] }
     }
 
     #[inline(always)]
@@ -196,6 +221,7 @@ impl Lanes for Avx2 {
 impl Lanes for Avx512 {
     type Floats = __m512;
     type Ints = __m512i;
+    const SUMS: usize = 24;
 
     #[inline(always)]
     fn prefetch(at: *const u8) {
@@ -249,6 +275,30 @@ impl Lanes for Avx512 {
     unsafe fn fused(a: __m512, b: __m512, c: __m512) -> __m512 {
         // SAFETY: features by the trait's contract.
         unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: features by the trait's contract.
+        unsafe { _mm512_add_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn sub(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: features by the trait's contract.
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn max(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: features by the trait's contract.
+        unsafe { _mm512_max_ps(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn min(a: __m512, b: __m512) -> __m512 {
+        // SAFETY: features by the trait's contract.
+        unsafe { _mm512_min_ps(a, b) }
     }
 
     #[inline(always)]

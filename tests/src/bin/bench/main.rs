@@ -13,6 +13,7 @@ mod peer;
 mod samples;
 mod sound;
 mod text;
+mod upscale;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,6 +43,7 @@ const BENCHES: &[Bench] = &[
     memory::BENCH,
     sound::BENCH,
     text::BENCH,
+    upscale::BENCH,
 ];
 
 /// Measures, and keeps receipts.

@@ -1,0 +1,332 @@
+//! Pictures at twice their size by a picture model, in tiles.
+//!
+//! A tile is run with a margin of what surrounds it, so that tiles fit together; beyond the picture's
+//! edge its mirror image is shown. Colours hidden under full transparency are replaced by those beside
+//! them before the model sees them, and transparency itself goes through the model too.
+
+mod alpha;
+mod checkpoint;
+mod region;
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use engine_base::{CancelToken, Code, ProgressEvent, ProgressSink, SecondsLeft};
+use engine_models::{LoadError, PictureError, PictureMemory, PictureModel, load_picture_model};
+use engine_tensor::ops::halve_bicubic;
+use engine_tensor::{Cpu, TensorError};
+use engine_weights::WeightsError;
+
+use self::region::{Region, Tile, tiles};
+
+/// Memory that a tile's run may take, in bytes.
+const WORK_BYTES: usize = 768 << 20;
+
+/// Channel values of a picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Samples {
+    /// 8 bits each.
+    U8(Vec<u8>),
+    /// 16 bits each.
+    U16(Vec<u16>),
+}
+
+impl Samples {
+    fn len(&self) -> usize {
+        match self {
+            Self::U8(values) => values.len(),
+            Self::U16(values) => values.len(),
+        }
+    }
+}
+
+/// A picture: rows from the top, channels interleaved, straight alpha.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raster {
+    /// Width.
+    pub width_px: u32,
+    /// Height.
+    pub height_px: u32,
+    /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
+    pub channels: u8,
+    /// `width_px * height_px * channels` values.
+    pub samples: Samples,
+}
+
+/// Why a picture was not made larger.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UpscaleError {
+    /// Weights that cannot be read.
+    #[error("cannot open the upscaler: {0}")]
+    Weights(#[from] WeightsError),
+    /// Weights of no model we run.
+    #[error("cannot open the upscaler: {0}")]
+    Load(#[from] LoadError),
+    /// A scale that the model does not give.
+    #[error("cannot upscale {got}x: expected 2 (the model gives {model}x)")]
+    Scale {
+        /// What was asked for.
+        got: usize,
+        /// What the model gives.
+        model: usize,
+    },
+    /// A picture that contradicts itself, or is too large.
+    #[error("cannot upscale a picture of {width_px} x {height_px} px: {what}")]
+    Picture {
+        /// Width.
+        width_px: u32,
+        /// Height.
+        height_px: u32,
+        /// What is wrong.
+        what: String,
+    },
+    /// The model could not run.
+    #[error("cannot run the upscaler: {0}")]
+    Tensor(#[from] TensorError),
+    /// Asked to stop.
+    #[error(transparent)]
+    Cancelled(#[from] engine_base::Cancelled),
+}
+
+impl From<PictureError> for UpscaleError {
+    fn from(error: PictureError) -> Self {
+        match error {
+            PictureError::Cancelled(cancelled) => Self::Cancelled(cancelled),
+            PictureError::Tensor(error) => Self::Tensor(error),
+        }
+    }
+}
+
+impl UpscaleError {
+    /// The kind of failure.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Weights(error) => error.code(),
+            Self::Load(error) => error.code(),
+            Self::Scale { .. } | Self::Picture { .. } => Code::BadInput,
+            Self::Tensor(TensorError::Picture { .. }) => Code::OutOfMemory,
+            Self::Tensor(_) => Code::Internal,
+            Self::Cancelled(_) => Code::Cancelled,
+        }
+    }
+}
+
+/// Makes pictures twice as large.
+#[derive(Debug)]
+pub struct Upscaler {
+    model: Box<dyn PictureModel>,
+    cpu: Cpu,
+    work_bytes: usize,
+    memory: Mutex<PictureMemory>,
+}
+
+impl Upscaler {
+    /// The model at `path`: a `.safetensors` file of a known family, an ncnn `.param` with its `.bin`
+    /// beside it, or a folder of either. A folder's ncnn network is written beside it as safetensors
+    /// once. `threads`: 0 for one per processor; results do not depend on it.
+    ///
+    /// # Errors
+    /// [`UpscaleError::Weights`], [`UpscaleError::Load`], and [`UpscaleError::Scale`] for models that
+    /// give neither 2x nor 4x.
+    pub fn open(path: &Path, threads: usize) -> Result<Self, UpscaleError> {
+        let checkpoint = checkpoint::open(path)?;
+        let model = load_picture_model(checkpoint.as_ref())?;
+        if !matches!(model.scale(), 2 | 4) {
+            return Err(UpscaleError::Scale {
+                got: 2,
+                model: model.scale(),
+            });
+        }
+        Ok(Self {
+            model,
+            cpu: Cpu::new(threads)?,
+            work_bytes: WORK_BYTES,
+            memory: Mutex::new(PictureMemory::new()),
+        })
+    }
+
+    /// The same with tiles that take up to `bytes` of memory; at least a tile of 32 px is run.
+    #[must_use]
+    pub fn with_work_bytes(mut self, bytes: usize) -> Self {
+        self.work_bytes = bytes;
+        self
+    }
+
+    /// Id of the model's family.
+    pub fn family(&self) -> &'static str {
+        self.model.family()
+    }
+
+    /// Tiles that a picture of this size is run in.
+    pub fn tile_count(&self, width_px: u32, height_px: u32) -> usize {
+        self.tiles(width_px as usize, height_px as usize).len()
+    }
+
+    fn tiles(&self, width: usize, height: usize) -> Vec<Tile> {
+        let pixels = self.work_bytes / self.model.bytes_per_px().max(1);
+        tiles(width, height, pixels, self.model.overlap_px())
+    }
+
+    /// `picture` at `scale` times its size, which must be 2. Channels and bits stay what they are.
+    ///
+    /// Memory beyond both pictures is bounded whatever their size. Bits depend on the model and the
+    /// picture; where the model's margin is not all that reaches a pixel (`rrdb`), also on the tiles.
+    ///
+    /// # Errors
+    /// [`UpscaleError::Scale`], [`UpscaleError::Picture`], [`UpscaleError::Tensor`] for too little memory,
+    /// [`UpscaleError::Cancelled`].
+    pub fn upscale(
+        &self,
+        picture: &Raster,
+        scale: usize,
+        cancel: &CancelToken,
+        progress: &dyn ProgressSink,
+    ) -> Result<Raster, UpscaleError> {
+        if scale != 2 {
+            return Err(UpscaleError::Scale {
+                got: scale,
+                model: self.model.scale(),
+            });
+        }
+        let mut out = enlarged(picture)?;
+        let (width, height) = (picture.width_px as usize, picture.height_px as usize);
+        let tiles = self.tiles(width, height);
+        let started = Instant::now();
+        let mut left = SecondsLeft::new(tiles.len() as f64);
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        for (done, tile) in tiles.iter().enumerate() {
+            cancel.check()?;
+            progress.report(ProgressEvent {
+                what: "upscaling".to_owned(),
+                step: done as u64,
+                of: tiles.len() as u64,
+                secs_left: left.update(started.elapsed(), done as f64),
+            });
+            self.run_tile(picture, tile, &mut out, &mut memory, cancel)?;
+        }
+        progress.report(ProgressEvent {
+            what: "upscaling".to_owned(),
+            step: tiles.len() as u64,
+            of: tiles.len() as u64,
+            secs_left: Some(0.0),
+        });
+        Ok(out)
+    }
+
+    fn run_tile(
+        &self,
+        picture: &Raster,
+        tile: &Tile,
+        out: &mut Raster,
+        memory: &mut PictureMemory,
+        cancel: &CancelToken,
+    ) -> Result<(), UpscaleError> {
+        let region = Region::around(
+            tile,
+            (picture.width_px as usize, picture.height_px as usize),
+            self.model.overlap_px(),
+            self.model.step_px(),
+        );
+        let alpha = region.alpha(picture);
+        let visible = alpha
+            .as_ref()
+            .is_none_or(|alpha| alpha.iter().any(|alpha| *alpha > 0.0));
+        let large = if visible {
+            let rgb = match &alpha {
+                Some(alpha) if alpha.iter().any(|alpha| *alpha < alpha::HIDDEN) => {
+                    alpha::visible_colours(picture, &region)
+                }
+                _ => region.colours(picture),
+            };
+            self.twice(&rgb, region.size(), memory, cancel)?
+        } else {
+            vec![0.0; 12 * region.width * region.height]
+        };
+        region.put_colours(tile, &large, out);
+        if let Some(alpha) = alpha {
+            let flat = alpha.iter().all(|value| *value == alpha[0]);
+            let large = if flat && matches!(alpha[0], 0.0 | 1.0) {
+                None
+            } else {
+                let grey = alpha.repeat(3);
+                Some(self.twice(&grey, region.size(), memory, cancel)?)
+            };
+            region.put_alpha(tile, &alpha, large.as_deref(), out);
+        }
+        Ok(())
+    }
+
+    /// `[3, height, width]` to `[3, 2 * height, 2 * width]`.
+    fn twice(
+        &self,
+        rgb: &[f32],
+        (height, width): (usize, usize),
+        memory: &mut PictureMemory,
+        cancel: &CancelToken,
+    ) -> Result<Vec<f32>, UpscaleError> {
+        let large = self
+            .model
+            .run(&self.cpu, rgb, (height, width), memory, cancel)?;
+        if self.model.scale() == 2 {
+            return Ok(large);
+        }
+        let mut half = vec![0.0; large.len() / 4];
+        halve_bicubic(&self.cpu, &large, (4 * height, 4 * width), &mut half)?;
+        Ok(half)
+    }
+}
+
+/// An empty picture of twice the size.
+fn enlarged(picture: &Raster) -> Result<Raster, UpscaleError> {
+    let refuse = |what: String| UpscaleError::Picture {
+        width_px: picture.width_px,
+        height_px: picture.height_px,
+        what,
+    };
+    let (width, height) = (picture.width_px as usize, picture.height_px as usize);
+    let expected = width
+        .checked_mul(height)
+        .and_then(|pixels| pixels.checked_mul(usize::from(picture.channels)))
+        .filter(|values| *values > 0);
+    if !(1..=4).contains(&picture.channels) || expected != Some(picture.samples.len()) {
+        return Err(refuse(format!(
+            "expected 1 to 4 channels and as many values as they have, got {} channels and {} values",
+            picture.channels,
+            picture.samples.len()
+        )));
+    }
+    let sides = picture
+        .width_px
+        .checked_mul(2)
+        .zip(picture.height_px.checked_mul(2));
+    let values = picture.samples.len().checked_mul(4);
+    let ((width_px, height_px), values) = sides
+        .zip(values)
+        .ok_or_else(|| refuse("its double cannot be counted".to_owned()))?;
+    let full = |_full| refuse("there is not enough memory for its double".to_owned());
+    let samples = match &picture.samples {
+        Samples::U8(_) => {
+            let mut out = Vec::new();
+            out.try_reserve_exact(values).map_err(full)?;
+            out.resize(values, 0);
+            Samples::U8(out)
+        }
+        Samples::U16(_) => {
+            let mut out = Vec::new();
+            out.try_reserve_exact(values).map_err(full)?;
+            out.resize(values, 0);
+            Samples::U16(out)
+        }
+    };
+    Ok(Raster {
+        width_px,
+        height_px,
+        channels: picture.channels,
+        samples,
+    })
+}
+
+#[cfg(test)]
+mod tests;
