@@ -204,7 +204,21 @@ impl<'a> Scanner<'a> {
         };
         let at = self.at..self.at + mark.bytes;
         match mark.wanted {
-            Override::Phonemes(sounds) => self.push(mark.printed, How::Given(sounds), &at),
+            Override::Phonemes(sounds) => {
+                let words: Vec<String> = scan(mark.printed, self.accent)
+                    .iter()
+                    .filter_map(|piece| match piece {
+                        Piece::Word(said) => Some(super::shown(said)),
+                        Piece::Break(_) => None,
+                    })
+                    .collect();
+                let shown = if words.is_empty() {
+                    "…".to_owned()
+                } else {
+                    words.join(" ")
+                };
+                self.push(&shown, How::Given(sounds), &at);
+            }
             Override::Words(words) => {
                 for piece in scan(words, self.accent) {
                     if let Piece::Word(said) = piece {
