@@ -239,14 +239,19 @@ fn put(value: &mut Value, change: &FieldChange) -> Option<()> {
                 Some(new) => fields.insert(last.clone(), new.clone()),
                 None => fields.remove(last),
             };
-            let by = fields
-                .entry("by")
-                .or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(by) = by {
-                match change.by {
-                    Some(who) => by.insert(last.clone(), who.as_str().into()),
-                    None => by.remove(last),
-                };
+            // Only things that record who wrote their fields come with a `by`: others refuse it.
+            match change.by {
+                Some(who) => {
+                    let none = || Value::Object(Map::new());
+                    if let Value::Object(by) = fields.entry("by").or_insert_with(none) {
+                        by.insert(last.clone(), who.as_str().into());
+                    }
+                }
+                None => {
+                    if let Some(Value::Object(by)) = fields.get_mut("by") {
+                        by.remove(last);
+                    }
+                }
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
@@ -319,6 +324,21 @@ mod tests {
         assert_eq!(changes[4].by, Some(By::Model));
         assert_eq!(diff(&apply(&old, &changes).unwrap(), &new), []);
         assert_eq!(diff(&new, &new), []);
+    }
+
+    #[test]
+    fn what_records_no_writers_is_changed_without_one() {
+        let with_music = |gain: &str| {
+            let json = format!(
+                r#"{{"longtake": 1, "title": "Lamp", "music": [{{"file": "a.flac", "gain": "{gain}"}}],
+                    "scenes": [{{"id": "one", "shots": [{{"id": "x", "length": "4 s"}}]}}]}}"#
+            );
+            parse_json(&json).unwrap().script
+        };
+        let (old, new) = (with_music("-6 dB"), with_music("-9 dB"));
+        let changes = diff(&old, &new);
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        assert_eq!(apply(&old, &changes).unwrap(), new);
     }
 
     #[test]
