@@ -239,19 +239,19 @@ fn put(value: &mut Value, change: &FieldChange) -> Option<()> {
                 Some(new) => fields.insert(last.clone(), new.clone()),
                 None => fields.remove(last),
             };
-            // What has no origins, such as a title, must not get any.
-            match (change.by, fields.get_mut("by")) {
-                (Some(who), Some(Value::Object(by))) => {
-                    by.insert(last.clone(), who.as_str().into());
+            // Only things that record who wrote their fields come with a `by`: others refuse it.
+            match change.by {
+                Some(who) => {
+                    let none = || Value::Object(Map::new());
+                    if let Value::Object(by) = fields.entry("by").or_insert_with(none) {
+                        by.insert(last.clone(), who.as_str().into());
+                    }
                 }
-                (Some(who), _) => {
-                    let by = Map::from_iter([(last.clone(), who.as_str().into())]);
-                    fields.insert("by".into(), Value::Object(by));
+                None => {
+                    if let Some(Value::Object(by)) = fields.get_mut("by") {
+                        by.remove(last);
+                    }
                 }
-                (None, Some(Value::Object(by))) => {
-                    by.remove(last);
-                }
-                (None, _) => {}
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
@@ -296,19 +296,6 @@ mod tests {
     }
 
     #[test]
-    fn a_change_to_a_cue_of_music_leaves_it_without_origins() {
-        let with = |gain: &str| {
-            let text = format!(
-                "---\nlongtake: 1\ntitle: T\nlanguage: en\n---\n\n# Music\n\n- bed-dawn {{gain: \
-                 {gain}}}\n\n## Scene s\n\n### Shot a\n\n- length: 3 s\n- colour: black\n"
-            );
-            crate::parse(text.as_bytes(), "a.md").unwrap().script
-        };
-        let (old, new) = (with("-14 dB"), with("-20 dB"));
-        assert_eq!(apply(&old, &diff(&old, &new)).unwrap(), new);
-    }
-
-    #[test]
     fn all_changes_together_make_the_new_script() {
         let old = script(&[("a", "A door."), ("b", "A lamp."), ("c", "Rain.")]);
         let mut new = script(&[("a", "A door."), ("d", "A dog."), ("b", "A lamp goes out.")]);
@@ -337,6 +324,21 @@ mod tests {
         assert_eq!(changes[4].by, Some(By::Model));
         assert_eq!(diff(&apply(&old, &changes).unwrap(), &new), []);
         assert_eq!(diff(&new, &new), []);
+    }
+
+    #[test]
+    fn what_records_no_writers_is_changed_without_one() {
+        let with_music = |gain: &str| {
+            let json = format!(
+                r#"{{"longtake": 1, "title": "Lamp", "music": [{{"file": "a.flac", "gain": "{gain}"}}],
+                    "scenes": [{{"id": "one", "shots": [{{"id": "x", "length": "4 s"}}]}}]}}"#
+            );
+            parse_json(&json).unwrap().script
+        };
+        let (old, new) = (with_music("-6 dB"), with_music("-9 dB"));
+        let changes = diff(&old, &new);
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        assert_eq!(apply(&old, &changes).unwrap(), new);
     }
 
     #[test]
