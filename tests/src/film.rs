@@ -125,6 +125,7 @@ impl SmallFilm {
                 off: true,
                 ..Speaking::default()
             },
+            as_they_are: true,
             ..FilmRequest::default()
         }
     }
@@ -178,7 +179,7 @@ impl SmallFilm {
         command.arg("film").arg("--script").arg(self.script_path());
         command.arg("--stills").arg(self.folder());
         command.arg("--out").arg(self.out());
-        command.args(["--preset", "ultrafast", "--mute", "--json"]);
+        command.args(["--preset", "ultrafast", "--mute", "--no-upscale", "--json"]);
         Ok(command)
     }
 

@@ -106,6 +106,7 @@ impl LongFilm {
                 "film",
                 "--json",
                 "--mute",
+                "--no-upscale",
                 "--preset",
                 self.preset,
                 "--script",

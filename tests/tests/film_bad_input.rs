@@ -27,7 +27,7 @@ fn make(film: &SmallFilm) -> Ran {
 fn make_in_words(film: &SmallFilm) -> Ran {
     film.write_script().unwrap();
     let mut command = film.program(PROGRAM);
-    command.args(["film", "--preset", "ultrafast", "--mute"]);
+    command.args(["film", "--preset", "ultrafast", "--mute", "--no-upscale"]);
     command.arg("--script").arg(film.script_path());
     command.arg("--stills").arg(film.folder());
     command.arg("--out").arg(film.out());
@@ -227,7 +227,7 @@ fn an_output_that_cannot_be_written_is_said_before_the_work() {
     for (out, status) in outs {
         let mut command = film.program(PROGRAM);
         command
-            .args(["--json", "film", "--mute", "--script"])
+            .args(["--json", "film", "--mute", "--no-upscale", "--script"])
             .arg(film.script_path());
         command
             .arg("--stills")

@@ -33,6 +33,7 @@ fn compiled() -> String {
                 FilmFile {
                     content,
                     media_type: "test/file".into(),
+                    enlarge: None,
                 },
             )
         })

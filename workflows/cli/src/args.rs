@@ -162,6 +162,10 @@ pub(crate) struct FilmArgs {
     #[arg(long, value_name = "RATE")]
     pub(crate) pace: Option<f64>,
 
+    /// Use small pictures as they are; otherwise they are made twice as large first
+    #[arg(long)]
+    pub(crate) no_upscale: bool,
+
     /// Show the lines and do not speak them
     #[arg(long, conflicts_with_all = ["voice", "pace"])]
     pub(crate) mute: bool,

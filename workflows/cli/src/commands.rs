@@ -98,6 +98,7 @@ fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioEr
             narrator: args.voice.clone(),
             rate: args.pace,
         },
+        as_they_are: args.no_upscale,
     };
     for folder in &request.folders {
         if !folder.is_dir() {

@@ -81,6 +81,26 @@ pub fn load_still_noted(path: &Path, options: &StillOptions) -> Result<Loaded, M
     read(BufReader::new(file), meta.len(), path, options)
 }
 
+/// Width and height of a still as they stand in its file, from its head alone.
+///
+/// # Errors
+/// [`MediaError::Io`]; [`MediaError::BadFile`] for what has no head that can be read. A file whose
+/// size is told may still be refused by [`load_still`].
+pub fn still_size_px(path: &Path) -> Result<(u32, u32), MediaError> {
+    let io = |source| MediaError::Io {
+        what: "cannot open a picture",
+        path: path.to_owned(),
+        source,
+    };
+    let file = BufReader::new(File::open(path).map_err(io)?);
+    let reader = image::ImageReader::new(file)
+        .with_guessed_format()
+        .map_err(io)?;
+    reader
+        .into_dimensions()
+        .map_err(|error| bad(path, format!("the picture's size cannot be read: {error}")))
+}
+
 /// Write an 8-bit PNG. 16-bit pictures are rounded.
 ///
 /// # Errors

@@ -24,6 +24,9 @@ pub struct FilmFile {
     pub content: ContentHash,
     /// Its media type.
     pub media_type: String,
+    /// Id of the model that makes a still twice as large before it is used; absent to use it as
+    /// it is.
+    pub enlarge: Option<String>,
 }
 
 /// What a person may choose about the encoding.
@@ -301,7 +304,13 @@ impl Compiler<'_> {
         let id = self.add(format!("asset:{}", file.content.short()), "asset.file");
         self.set(&id, "content", Datum::from(file.content.to_hex()));
         self.set(&id, "media_type", Datum::from(file.media_type.as_str()));
-        Ok(Link::new(id, "file"))
+        let Some(model) = &file.enlarge else {
+            return Ok(Link::new(id, "file"));
+        };
+        let large = self.add(format!("enlarge:{}", file.content.short()), "image.upscale");
+        self.link(&large, "picture", Link::new(id, "file"));
+        self.set(&large, "model", Datum::from(model.as_str()));
+        Ok(Link::new(large, "picture"))
     }
 
     /// One list of many links: joins of at most sixteen, in as many levels as it takes.

@@ -22,7 +22,7 @@ use crate::project::{EXTENSION, Project};
 use crate::script::ScriptWarning;
 use crate::studio::Studio;
 use crate::voices::{self, Speaking, SpokenFilm};
-use crate::{export, fault, memory};
+use crate::{enlarge, export, fault, memory};
 
 /// What film to make.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +49,8 @@ pub struct FilmRequest {
     pub burn_subtitles: bool,
     /// Who speaks the lines.
     pub speaking: Speaking,
+    /// Use small pictures as they are, and do not make them twice as large first.
+    pub as_they_are: bool,
 }
 
 /// What was made.
@@ -300,7 +302,12 @@ impl Studio {
         for source in sources(&plan).filter(|source| source.kind != SourceKind::Speech) {
             library.find(source)?;
         }
-        let files = library.finish()?;
+        let mut files = library.finish()?;
+        if manifest.is_none() && !request.as_they_are {
+            for what in enlarge::choose(&plan, &mut files, &self.store)? {
+                watcher.event(StudioEvent::Warning { what });
+            }
+        }
         let names = self.names(&files)?;
         for (source, file) in files.iter().filter(|(s, _)| s.kind == SourceKind::Video) {
             // What cannot be read at all fails its own shot only, when that is made.
@@ -469,6 +476,7 @@ fn manifest_of(
         let kept = ManifestFile {
             content: file.content,
             media_type: file.media_type.clone(),
+            enlarge: file.enlarge.clone(),
         };
         (file_name(source), kept)
     };

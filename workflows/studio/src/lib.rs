@@ -9,6 +9,7 @@
 
 mod command;
 mod config;
+mod enlarge;
 mod error;
 mod events;
 mod export;

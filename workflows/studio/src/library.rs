@@ -128,6 +128,10 @@ impl<'a> Library<'a> {
         let file = FilmFile {
             content: known.content,
             media_type: known.media_type,
+            enlarge: self
+                .pinned
+                .get(&file_name(source))
+                .and_then(|file| file.enlarge.clone()),
         };
         self.found.insert(source.clone(), file);
         Ok(Some(path))

@@ -45,6 +45,9 @@ pub(crate) struct ManifestFile {
     pub(crate) content: ContentHash,
     /// Its media type.
     pub(crate) media_type: String,
+    /// Id of the model that made it twice as large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) enlarge: Option<String>,
 }
 
 impl Manifest {
