@@ -22,13 +22,22 @@ struct Peer {
     from_source: &'static str,
 }
 
-const PEERS: &[Peer] = &[Peer {
-    bench: "text",
-    name: "llama_cpp",
-    variable: "LONGTAKE_LLAMA_CPP_PYTHON",
-    build: &[("CMAKE_ARGS", "-DGGML_NATIVE=ON")],
-    from_source: "llama-cpp-python",
-}];
+const PEERS: &[Peer] = &[
+    Peer {
+        bench: "text",
+        name: "llama_cpp",
+        variable: "LONGTAKE_LLAMA_CPP_PYTHON",
+        build: &[("CMAKE_ARGS", "-DGGML_NATIVE=ON")],
+        from_source: "llama-cpp-python",
+    },
+    Peer {
+        bench: "upscale",
+        name: "realesrgan_ncnn",
+        variable: "LONGTAKE_NCNN_PYTHON",
+        build: &[],
+        from_source: "",
+    },
+];
 
 /// What to measure and how.
 pub(crate) struct Order<'a> {

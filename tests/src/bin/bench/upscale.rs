@@ -19,6 +19,7 @@ use longtake_tests::{Better, Receipt, Spread};
 use serde_json::{Value, json};
 
 use crate::Bench;
+use crate::peer::python;
 
 pub(crate) const BENCH: Bench = Bench {
     name: "upscale",
@@ -46,7 +47,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(python: &str) -> Result<Self> {
+    fn start(python: &Path) -> Result<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/peers/realesrgan_ncnn.py");
         let mut child = Command::new(python)
             .arg("-P")
@@ -152,13 +153,13 @@ fn cpu_secs() -> Option<f64> {
     Some((user + system) / TICKS_HZ)
 }
 
-fn run(receipt: &mut Receipt) -> Result<()> {
+fn run(receipt: &mut Receipt, peers: bool) -> Result<()> {
     let path = model_path()?;
     let upscaler = Upscaler::open(&path, THREADS)?;
     let frame = frame()?;
-    let mut peer = match std::env::var("LONGTAKE_NCNN_PYTHON") {
-        Ok(python) => Some(Peer::start(&python)?),
-        Err(_) => None,
+    let mut peer = match peers {
+        true => Some(Peer::start(&python("LONGTAKE_NCNN_PYTHON")?)?),
+        false => None,
     };
     let folder = tempfile::tempdir()?;
     let (rgb, out) = (folder.path().join("in.rgb"), folder.path().join("out.rgb"));
