@@ -85,7 +85,7 @@ fn scale((width_px, height_px): (u32, u32), format: &FilmFormat, fit: Fit) -> f6
     let down = f64::from(format.height_px) / f64::from(height_px.max(1));
     match fit {
         Fit::Cover => across.max(down),
-        _ => across.min(down),
+        Fit::Contain => across.min(down),
     }
 }
 

@@ -121,9 +121,8 @@ impl Rrdb {
         let first = named
             .shape(&format!("{}.weight", layout.first))
             .unwrap_or_default();
-        let (features, channels) = match first[..] {
-            [features, channels @ (3 | 12 | 48), 3, 3] => (features, channels),
-            _ => return Err(wrong(layout.first, &first, "[features, 3 | 12 | 48, 3, 3]")),
+        let [features, channels @ (3 | 12 | 48), 3, 3] = first[..] else {
+            return Err(wrong(layout.first, &first, "[features, 3 | 12 | 48, 3, 3]"));
         };
         let unshuffle = match channels {
             3 => 1,

@@ -29,28 +29,23 @@ pub(super) fn visible_colours(picture: &Raster, region: &Region) -> Vec<f32> {
     }
     for _ in 0..REACH_PX {
         let mut found = Vec::new();
-        for y in 0..height {
-            for x in 0..width {
-                let at = y * width + x;
-                if known[at] {
-                    continue;
+        for at in (0..plane).filter(|at| !known[*at]) {
+            let (y, x) = (at / width, at % width);
+            let mut sums = [0.0f32; 3];
+            let mut count = 0;
+            let rows = y.saturating_sub(1)..(y + 2).min(height);
+            let beside = rows.flat_map(|row| {
+                let columns = x.saturating_sub(1)..(x + 2).min(width);
+                columns.map(move |column| row * width + column)
+            });
+            for beside in beside.filter(|beside| known[*beside]) {
+                count += 1;
+                for (channel, sum) in sums.iter_mut().enumerate() {
+                    *sum += colours[channel * plane + beside];
                 }
-                let mut sums = [0.0f32; 3];
-                let mut count = 0;
-                for row in y.saturating_sub(1)..(y + 2).min(height) {
-                    for column in x.saturating_sub(1)..(x + 2).min(width) {
-                        let beside = row * width + column;
-                        if known[beside] {
-                            count += 1;
-                            for (channel, sum) in sums.iter_mut().enumerate() {
-                                *sum += colours[channel * plane + beside];
-                            }
-                        }
-                    }
-                }
-                if count > 0 {
-                    found.push((at, sums.map(|sum| sum / count as f32)));
-                }
+            }
+            if count > 0 {
+                found.push((at, sums.map(|sum| sum / count as f32)));
             }
         }
         if found.is_empty() {

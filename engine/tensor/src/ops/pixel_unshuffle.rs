@@ -17,6 +17,10 @@ pub(super) const OP: Op = Op {
 ///
 /// # Errors
 /// `Shape` when lengths do not go together.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a view of planes is handed over, and nobody else may have it then"
+)]
 pub fn pixel_unshuffle(
     _cpu: &Cpu,
     values: &[f32],

@@ -18,6 +18,10 @@ pub(super) const OP: Op = Op {
 ///
 /// # Errors
 /// `Shape` when sizes differ.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a view of planes is handed over, and nobody else may have it then"
+)]
 pub fn scaled_add(
     cpu: &Cpu,
     x: PlanesMut<'_>,

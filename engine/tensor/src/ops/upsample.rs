@@ -16,6 +16,10 @@ pub(super) const OP: Op = Op {
 ///
 /// # Errors
 /// `Shape` when sizes do not go together.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a view of planes is handed over, and nobody else may have it then"
+)]
 pub fn upsample_nearest(
     cpu: &Cpu,
     input: PlanesRef<'_>,

@@ -48,6 +48,10 @@ fn spread(values: &[f32], segments: &[usize], pixels: usize) -> Vec<f32> {
     out
 }
 
+#[expect(
+    clippy::excessive_nesting,
+    reason = "a loop for each axis, as the sum is written"
+)]
 fn reference(
     sizes: &Sizes,
     input: &[f32],

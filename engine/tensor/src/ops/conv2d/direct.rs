@@ -36,6 +36,10 @@ struct Work<'a> {
     size: Size,
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a view of planes is handed over, and nobody else may have it then"
+)]
 pub(super) fn run(
     cpu: &Cpu,
     conv: &Conv2d,

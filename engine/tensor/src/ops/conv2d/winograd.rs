@@ -84,6 +84,10 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a view of planes is handed over, and nobody else may have it then"
+)]
 pub(super) fn run(
     cpu: &Cpu,
     conv: &Conv2d,
@@ -353,6 +357,10 @@ unsafe fn multiply_some<L: Lanes, const BLOCKS: usize, const COUNT: usize>(
             let weights: [L::Floats; BLOCKS] = std::array::from_fn(|block| {
                 L::load(weights.get_unchecked(block * channels + channel))
             });
+            #[expect(
+                clippy::needless_range_loop,
+                reason = "tiles and blocks are walked together"
+            )]
             for tile in 0..COUNT {
                 let value = L::splat(*values.add(tile * channels + channel));
                 for block in 0..BLOCKS {
