@@ -34,7 +34,11 @@ enum Needs {
 use Needs::{Digit, Name, Nothing, Point};
 
 /// Written without its point, spoken, what must follow, whether it can end a sentence.
-const SHORT: [(&str, &str, Needs, End); 92] = [
+const SHORT: [(&str, &str, Needs, End); 96] = [
+    ("WWI", "World War One", Nothing, End::Starter),
+    ("WWII", "World War Two", Nothing, End::Starter),
+    ("tsp", "teaspoons", Nothing, End::Starter),
+    ("tbsp", "tablespoons", Nothing, End::Starter),
     ("Mr", "Mister", Nothing, End::Never),
     ("Mrs", "Missus", Nothing, End::Never),
     ("Ms", "Miz", Nothing, End::Never),
@@ -189,7 +193,7 @@ pub(super) fn abbreviation(at: &At<'_>) -> Option<(usize, String, End)> {
         .starts_with(|next: char| next.is_ascii_digit());
     let fits = match row.2 {
         Nothing => pointed || !"No no".contains(word),
-        Digit => pointed && digit || digit && matches!(word, "pp" | "Nr" | "Fig"),
+        Digit => digit && (pointed || matches!(word, "pp" | "Nr" | "Fig")),
         Point => pointed,
         Name => pointed && starts_upper(first_word(after)),
     };

@@ -57,7 +57,7 @@ fn part(text: &str, at: &At<'_>) -> String {
                 said.push(word.to_owned());
             }
         } else {
-            let signs = cursor.run(|sign| !sign.is_alphanumeric());
+            let signs = cursor.run(|sign| !(sign.is_alphabetic() || sign.is_ascii_digit()));
             match signs {
                 "." => said.push("dot".to_owned()),
                 "-" => said.push("dash".to_owned()),
@@ -92,7 +92,8 @@ pub(super) fn page(at: &At<'_>) -> Option<(usize, String)> {
     let host = host(&mut cursor)?;
     let domain = host.rsplit('.').next()?;
     let plain = host.chars().all(|next| !next.is_uppercase());
-    if !scheme && !www && !(plain && DOMAINS.contains(&domain)) {
+    let shown = scheme || www || plain && DOMAINS.contains(&domain);
+    if !shown {
         return None;
     }
     let www = if www {
@@ -203,6 +204,8 @@ mod tests {
                 "jo dot doe plus x at example dot org!",
             ),
             ("#sunset", "hashtag sunset"),
+            // A sign that is of numbers and no digit.
+            ("#m²s", "hashtag m s"),
             ("#NoFilter", "hashtag No Filter"),
             ("@someone", "at someone"),
             ("open report.pdf now", "open report dot P D F now"),

@@ -42,7 +42,7 @@ const ENTITIES: [(&str, char); 8] = [
 ];
 
 impl Clean {
-    pub fn new(source: &str) -> Self {
+    pub(super) fn new(source: &str) -> Self {
         let mut clean = Self {
             text: String::with_capacity(source.len()),
             from: Vec::with_capacity(source.len()),
@@ -118,7 +118,7 @@ impl Clean {
     }
 
     /// The source's bytes of a range of `text`.
-    pub fn source(&self, range: &Range<usize>) -> Range<usize> {
+    pub(super) fn source(&self, range: &Range<usize>) -> Range<usize> {
         let first = self
             .from
             .partition_point(|from| from.0 < small(range.start));

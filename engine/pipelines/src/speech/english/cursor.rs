@@ -8,7 +8,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    pub fn new(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str) -> Self {
         Self {
             rest: text,
             length_bytes: text.len(),
@@ -16,16 +16,16 @@ impl<'a> Cursor<'a> {
     }
 
     /// Bytes read so far.
-    pub fn taken(&self) -> usize {
+    pub(super) fn taken(&self) -> usize {
         self.length_bytes - self.rest.len()
     }
 
-    pub fn peek(&self) -> Option<char> {
+    pub(super) fn peek(&self) -> Option<char> {
         self.rest.chars().next()
     }
 
     /// Reads `text` if it is next.
-    pub fn eat(&mut self, text: &str) -> bool {
+    pub(super) fn eat(&mut self, text: &str) -> bool {
         let Some(rest) = self.rest.strip_prefix(text) else {
             return false;
         };
@@ -34,14 +34,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the next character if it is one of `any`.
-    pub fn eat_any(&mut self, any: &str) -> Option<char> {
+    pub(super) fn eat_any(&mut self, any: &str) -> Option<char> {
         let next = self.peek().filter(|next| any.contains(*next))?;
         self.rest = self.rest.get(next.len_utf8()..).unwrap_or_default();
         Some(next)
     }
 
     /// The characters from here on of which `belongs` is true, read.
-    pub fn run(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
+    pub(super) fn run(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
         let end = self
             .rest
             .find(|next: char| !belongs(next))
@@ -52,7 +52,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// All ASCII digits from here on, where there are at least `least` and at most `most`.
-    pub fn digits(&mut self, least: usize, most: usize) -> Option<&'a str> {
+    pub(super) fn digits(&mut self, least: usize, most: usize) -> Option<&'a str> {
         let mut ahead = *self;
         let run = ahead.run(|next| next.is_ascii_digit());
         if !(least..=most).contains(&run.len()) {
@@ -62,17 +62,17 @@ impl<'a> Cursor<'a> {
         Some(run)
     }
 
-    pub fn letters(&mut self) -> &'a str {
+    pub(super) fn letters(&mut self) -> &'a str {
         self.run(char::is_alphabetic)
     }
 
     /// Reads blanks; says whether there were any.
-    pub fn blanks(&mut self) -> bool {
+    pub(super) fn blanks(&mut self) -> bool {
         !self.run(|next| next == ' ' || next == '\u{a0}').is_empty()
     }
 
     /// Reads what stands between the ends of a range: a dash, with blanks around it or without.
-    pub fn range_dash(&mut self) -> bool {
+    pub(super) fn range_dash(&mut self) -> bool {
         let mut ahead = *self;
         ahead.blanks();
         if ahead.eat_any("-–").is_none() {
@@ -84,12 +84,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// Whether no letter and no digit follows.
-    pub fn at_word_end(&self) -> bool {
+    pub(super) fn at_word_end(&self) -> bool {
         !self.peek().is_some_and(char::is_alphanumeric)
     }
 
     /// Reads the first of the table's texts that is next and ends a word, and gives its row.
-    pub fn eat_word<'t, Row>(
+    pub(super) fn eat_word<'t, Row>(
         &mut self,
         table: &'t [Row],
         written: impl Fn(&'t Row) -> &'t str,

@@ -268,6 +268,52 @@ pub(super) fn phone(at: &At<'_>) -> Option<(usize, String)> {
     Some((cursor.taken(), format!("{plus}{}", said.join(", "))))
 }
 
+/// Numbers that are names: "Room 101", "Flight 249", "call 911", "24/7".
+pub(super) fn name(at: &At<'_>) -> Option<(usize, String)> {
+    const SAID: [(&str, &str); 4] = [
+        ("24/7", "twenty four seven"),
+        ("50/50", "fifty fifty"),
+        ("9/11", "nine eleven"),
+        ("7/7", "seven seven"),
+    ];
+    const CALLED: &str = " call calls called dial dialled dialed ring ";
+    const NUMBERED: &str =
+        " room flight route highway suite apartment boeing bus unit cell interstate ";
+    let mut cursor = Cursor::new(at.rest);
+    if let Some((_, said)) = cursor.eat_word(&SAID, |row| row.0)
+        && !cursor.rest.starts_with('/')
+    {
+        return Some((cursor.taken(), (*said).to_owned()));
+    }
+    let digits = cursor.digits(3, 3)?;
+    let last = at.last.to_lowercase();
+    let listed = |list: &str| list.split_ascii_whitespace().any(|listed| listed == last);
+    let mut joined = cursor;
+    if joined.eat_any(",.:/-–").is_some() && joined.digits(1, usize::MAX).is_some() {
+        return None;
+    }
+    if listed(CALLED) && cursor.at_word_end() {
+        return Some((cursor.taken(), digit_by_digit(digits, "oh")));
+    }
+    let mut letter = cursor;
+    let lettered = letter.eat_any("ABCDEFGH").filter(|_| letter.at_word_end());
+    if !(listed(NUMBERED) && cursor.at_word_end()) && lettered.is_none() {
+        return None;
+    }
+    let (first, rest) = digits.split_at(1);
+    let first = digit_by_digit(first, "oh");
+    let rest = match rest {
+        "00" => "hundred".to_owned(),
+        _ if rest.starts_with('0') => digit_by_digit(rest, "oh"),
+        _ => cardinal(rest.parse().ok()?, at.accent),
+    };
+    let said = format!("{first} {rest}");
+    Some(match lettered {
+        Some(sign) => (letter.taken(), format!("{said} {SPELL}{sign}")),
+        None => (cursor.taken(), said),
+    })
+}
+
 /// Any other number, with letters behind it spelled: "4", "1,984", "3D", "747s".
 pub(super) fn number(at: &At<'_>) -> Option<(usize, String)> {
     let mut cursor = Cursor::new(at.rest);
@@ -330,6 +376,10 @@ mod tests {
                 "one thousand nine hundred eighty four people",
             ),
             ("pi is 3.14.", "pi is three point one four."),
+            ("Room 101", "Room one oh one"),
+            ("call 911", "call nine one one"),
+            ("221B Baker St.", "two twenty one B Baker Street."),
+            ("open 24/7", "open twenty four seven"),
             ("007", "zero zero seven"),
             ("-40", "minus forty"),
             ("x = 3 + 4", "x equals three plus four"),

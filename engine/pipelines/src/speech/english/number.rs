@@ -163,7 +163,7 @@ pub(super) struct Number {
 
 impl Number {
     /// Reads digits with `,` or blanks between groups of three, and decimals after a point.
-    pub fn read(cursor: &mut Cursor<'_>) -> Option<Self> {
+    pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Self> {
         let mut ahead = *cursor;
         let mut whole = ahead.digits(0, usize::MAX)?.to_owned();
         if (1..=3).contains(&whole.len()) {
@@ -212,22 +212,22 @@ impl Number {
         }
     }
 
-    pub fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.decimals.is_empty()
     }
 
     /// The value where the number is whole and of a readable size.
-    pub fn value(&self) -> Option<u64> {
+    pub(super) fn value(&self) -> Option<u64> {
         let readable = self.is_whole() && self.whole.len() <= CARDINAL_DIGITS_MAX;
         readable.then(|| self.whole.parse().ok()).flatten()
     }
 
-    pub fn is_one(&self) -> bool {
+    pub(super) fn is_one(&self) -> bool {
         self.value() == Some(1)
     }
 
     /// The words: "three point one four", "one thousand".
-    pub fn say(&self, accent: Accent) -> String {
+    pub(super) fn say(&self, accent: Accent) -> String {
         let leading_zero = self.whole.len() > 1 && self.whole.starts_with('0');
         let whole = match self.whole.parse() {
             _ if self.whole.is_empty() => "zero".to_owned(),

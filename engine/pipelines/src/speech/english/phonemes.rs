@@ -164,7 +164,7 @@ fn fold(letter: char) -> &'static str {
 }
 
 impl Sounds {
-    pub fn new(accent: Accent, words: Option<Box<dyn UnknownWords>>) -> Self {
+    pub(super) fn new(accent: Accent, words: Option<Box<dyn UnknownWords>>) -> Self {
         let language = match accent {
             Accent::Us => Language::EnglishUS,
             Accent::Gb => Language::EnglishGB,
@@ -189,7 +189,7 @@ impl Sounds {
     /// # Errors
     /// [`SpeechError::Unspeakable`] for a word of another script that nobody knows, and what the
     /// unknown words' teller gives.
-    pub fn of(&self, words: &[Said]) -> Result<Vec<String>, SpeechError> {
+    pub(super) fn of(&self, words: &[Said]) -> Result<Vec<String>, SpeechError> {
         let mut sounds = Vec::with_capacity(words.len());
         let mut line = String::new();
         let mut places: Vec<Range<usize>> = Vec::with_capacity(words.len());

@@ -70,7 +70,8 @@ pub(super) fn roman(at: &At<'_>) -> Option<(usize, String)> {
     let capitals = numeral.chars().all(char::is_uppercase);
     let last = at.last.trim_end_matches('.');
     let counted = listed(COUNTED, &last.to_lowercase());
-    if !capitals && !(counted && numeral.chars().all(char::is_lowercase)) {
+    let small = counted && numeral.chars().all(char::is_lowercase);
+    if !(capitals || small) {
         return None;
     }
     if counted

@@ -62,8 +62,9 @@ pub(super) enum Piece {
 type Reader = fn(&At<'_>) -> Option<(usize, String)>;
 
 /// Readers of what begins with a digit or a sign of a number, the more particular ones first.
-const FIGURES: [Reader; 20] = [
+const FIGURES: [Reader; 21] = [
     figure::phone,
+    figure::name,
     address::page,
     address::mail,
     address::file,
@@ -157,8 +158,8 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         if next.is_whitespace() {
             self.blanks();
-        } else if next == '[' && self.marked() {
-        } else if self.expression(next) {
+        } else if next == '[' && self.marked() || self.expression(next) {
+            // Read, and past it.
         } else if next.is_alphabetic() && symbol::sign(self.window(), self.before()).is_none() {
             self.word();
         } else {
@@ -203,7 +204,21 @@ impl<'a> Scanner<'a> {
         };
         let at = self.at..self.at + mark.bytes;
         match mark.wanted {
-            Override::Phonemes(sounds) => self.push(mark.printed, How::Given(sounds), &at),
+            Override::Phonemes(sounds) => {
+                let words: Vec<String> = scan(mark.printed, self.accent)
+                    .iter()
+                    .filter_map(|piece| match piece {
+                        Piece::Word(said) => Some(super::shown(said)),
+                        Piece::Break(_) => None,
+                    })
+                    .collect();
+                let shown = if words.is_empty() {
+                    "…".to_owned()
+                } else {
+                    words.join(" ")
+                };
+                self.push(&shown, How::Given(sounds), &at);
+            }
             Override::Words(words) => {
                 for piece in scan(words, self.accent) {
                     if let Piece::Word(said) = piece {
@@ -443,7 +458,7 @@ impl<'a> Scanner<'a> {
                     word.is_some_and(|word| is_capital_word(word) && word.len() > 2)
                 });
         let word = article || letter == "I" || matches!(letter, "O" | "o");
-        let latin = letter.chars().all(|letter| letter.is_ascii());
+        let latin = letter.is_ascii();
         if word || !latin {
             self.push(letter, How::Word, at);
         } else {

@@ -9,7 +9,7 @@ use super::scan::At;
 type Unit = (&'static str, &'static str, &'static str);
 
 /// Longer signs stand before those that begin them.
-const UNITS: [Unit; 93] = [
+const UNITS: [Unit; 95] = [
     ("%", "percent", "percent"),
     ("‰", "per mille", "per mille"),
     ("°C", "degree Celsius", "degrees Celsius"),
@@ -49,6 +49,8 @@ const UNITS: [Unit; 93] = [
     ("lbs", "pound", "pounds"),
     ("lb", "pound", "pounds"),
     ("oz", "ounce", "ounces"),
+    ("tsp", "teaspoon", "teaspoons"),
+    ("tbsp", "tablespoon", "tablespoons"),
     ("ml", "milliliter", "milliliters"),
     ("mL", "milliliter", "milliliters"),
     ("cl", "centiliter", "centiliters"),
