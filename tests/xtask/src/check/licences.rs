@@ -91,6 +91,26 @@ fn allowed(list: &str) -> Vec<&str> {
     words.split('"').skip(1).step_by(2).collect()
 }
 
+/// Expressions of crates that name none themselves: `[[licenses.clarify]]`, by crate.
+fn clarified(list: &str) -> BTreeMap<&str, &str> {
+    let sections = list.split("[[licenses.clarify]]").skip(1);
+    let of = |section: &'_ str| -> Option<(usize, usize, usize, usize)> {
+        let value = |field: &str| {
+            let at = section.find(&format!("{field} = \""))? + field.len() + 4;
+            Some((at, at + section.get(at..)?.find('"')?))
+        };
+        let ((a, b), (c, d)) = (value("crate")?, value("expression")?);
+        Some((a, b, c, d))
+    };
+    sections
+        .filter_map(|section| {
+            let section = section.split("\n[").next().unwrap_or_default();
+            let (a, b, c, d) = of(section)?;
+            Some((section.get(a..b)?, section.get(c..d)?))
+        })
+        .collect()
+}
+
 /// Reads an SPDX expression; the old `/` between licences means `OR`.
 struct Expression<'a> {
     words: Vec<&'a str>,
@@ -158,10 +178,12 @@ fn may_be_used(licence: &str, allowed: &[&str]) -> Option<bool> {
 
 /// Crates of others under licences that the list does not have.
 pub(super) fn rule(tree: &Tree) -> Vec<Violation> {
-    let allowed = allowed(tree.text(LIST).unwrap_or_default());
+    let list = tree.text(LIST).unwrap_or_default();
+    let (allowed, clarified) = (allowed(list), clarified(list));
     let mut violations = Vec::new();
     for package in &tree.outside {
-        let licence = package.licence.as_deref();
+        let told = || clarified.get(package.name.as_str()).copied();
+        let licence = package.licence.as_deref().or_else(told);
         let place = format!("{} {}", package.name, package.version);
         let got = match licence.map(|licence| may_be_used(licence, &allowed)) {
             Some(Some(true)) => continue,
@@ -187,6 +209,18 @@ mod tests {
         "Apache-2.0 WITH LLVM-exception",
         "Unicode-3.0",
     ];
+
+    #[test]
+    fn a_crate_without_an_expression_takes_the_one_that_was_read_for_it() {
+        let list = "[licenses]\nallow = [\"MIT\"]\n\n[[licenses.clarify]]\ncrate = \"one\"\n\
+                    expression = \"WTFPL\"\nlicense-files = []\n\n[[licenses.clarify]]\n\
+                    crate = \"two\"\nexpression = \"MIT\"\n\n[bans]\ncrate = \"three\"\n\
+                    expression = \"MIT\"\n";
+        let clarified = clarified(list);
+        assert_eq!(clarified.get("one"), Some(&"WTFPL"));
+        assert_eq!(clarified.get("two"), Some(&"MIT"));
+        assert_eq!(clarified.len(), 2);
+    }
 
     #[test]
     fn expressions_hold_when_some_reading_is_allowed() {
