@@ -91,7 +91,7 @@ fn premise_arguments(root: &Path, args: &[String]) -> Vec<String> {
 }
 
 /// The first words of a premise as the name of a file.
-fn file_name(premise: &str) -> String {
+pub(crate) fn file_name(premise: &str) -> String {
     let words = premise
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -112,6 +112,22 @@ fn file_name(premise: &str) -> String {
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
     setup::run(setup::Mode::Install)?;
     models::run(setup::Mode::Install)?;
+    let mut film = Command::new(build(root)?);
+    film.arg("film");
+    fs::create_dir_all(root.join("films")).context("cannot make the folder films")?;
+    if args.is_empty() {
+        film.args(sample_arguments(root)?).current_dir(root);
+    } else {
+        film.args(premise_arguments(root, args));
+    }
+    steps::pass(&mut film)
+}
+
+/// Builds `longtake` and gives its path.
+///
+/// # Errors
+/// The build failed.
+pub(crate) fn build(root: &Path) -> Result<PathBuf> {
     // The development profile: crates in which time goes are optimized there too, and a fresh
     // clone is at its first film in half the time of a release build.
     steps::pass(
@@ -126,16 +142,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
             ])
             .current_dir(root),
     )?;
-    let binary = target_folder(root)?.join("debug/longtake");
-    let mut film = Command::new(binary);
-    film.arg("film");
-    fs::create_dir_all(root.join("films")).context("cannot make the folder films")?;
-    if args.is_empty() {
-        film.args(sample_arguments(root)?).current_dir(root);
-    } else {
-        film.args(premise_arguments(root, args));
-    }
-    steps::pass(&mut film)
+    Ok(target_folder(root)?.join("debug/longtake"))
 }
 
 /// The cargo that started this task.

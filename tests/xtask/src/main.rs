@@ -13,6 +13,7 @@
 mod bench;
 mod check;
 mod film;
+mod films;
 mod models;
 mod setup;
 mod steps;
@@ -57,6 +58,22 @@ enum Task {
         /// Arguments of `longtake film`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
+    },
+    /// Make ten films from ten premises, with a sheet of their frames
+    #[command(
+        after_help = "Examples:\n  cargo xtask films\n  cargo xtask films --length 20s --seed \
+                            3 --out films/third"
+    )]
+    Films {
+        /// Length of each.
+        #[arg(long, default_value = "30s")]
+        length: String,
+        /// Decides every draw.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Folder for the films.
+        #[arg(long, default_value = "films/ten")]
+        out: PathBuf,
     },
     /// Run everything a change has to pass: setup, format, check, clippy, tests, docs.
     #[command(
@@ -124,6 +141,7 @@ fn main() -> ExitCode {
             system.and(models)
         }
         Task::Film { args } => film::run(&root, &args),
+        Task::Films { length, seed, out } => films::run(&root, &length, seed, &out),
         Task::Test { quick, fuzz } => {
             let extent = match (quick, fuzz) {
                 (true, _) => suite::Extent::Quick,
@@ -165,7 +183,7 @@ mod tests {
     fn the_command_line_is_well_formed() {
         use clap::CommandFactory as _;
         Arguments::command().debug_assert();
-        for name in ["setup", "film", "test", "check", "bench"] {
+        for name in ["setup", "film", "films", "test", "check", "bench"] {
             let mut command = Arguments::command();
             let task = command.find_subcommand_mut(name).unwrap();
             let help = task.render_long_help().to_string();

@@ -23,18 +23,8 @@ use flow_story::{
 use flow_studio::LocalLlm;
 use serde_json::{Value, json};
 
-const PREMISES: [&str; 10] = [
-    "A lighthouse keeper finds a message in a bottle that was written by herself.",
-    "Two rival chefs must share one kitchen on a night train across the desert.",
-    "The last bus driver of a drowned city waits for a passenger.",
-    "A deaf boy teaches an old violin maker to hear the forest again.",
-    "Ada and Lin restore their grandfather's clock before the town floods.",
-    "A robot in an abandoned factory plants a garden.",
-    "A postman delivers a letter that is forty years late.",
-    "Three sisters race a snowstorm to bring the sheep home.",
-    "An astronaut repairs a radio while the station loses its light.",
-    "A cat leads a lonely widow through the night market.",
-];
+/// The premises of `cargo xtask films`, one a line.
+const PREMISES: &str = include_str!("../../../assets/premises.txt");
 /// Premises that are hard in other ways.
 const HARD: [&str; 5] = [
     "守塔人在海边发现了一个漂流瓶。",
@@ -85,7 +75,7 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
         }
     }
     if read.premises.is_empty() {
-        read.premises.extend(PREMISES.map(str::to_owned));
+        read.premises.extend(PREMISES.lines().map(str::to_owned));
     }
     Ok(read)
 }
