@@ -7,7 +7,9 @@
 use std::fs;
 
 use engine_base::{CancelToken, Code};
-use flow_studio::{SpeechRequest, StudioEvent, Watcher, speak, text_to_speak, voices, words_to_speak};
+use flow_studio::{
+    SpeechRequest, StudioEvent, Watcher, speak, text_to_speak, voices, words_to_speak,
+};
 
 struct Quiet;
 
@@ -23,13 +25,28 @@ fn a_text_becomes_a_wave_file_with_the_times_of_its_words() {
     let report = speak(&request, &out, &Quiet, &CancelToken::new()).unwrap();
     let mut wave = hound::WavReader::open(&out).unwrap();
     let spec = wave.spec();
-    assert_eq!((spec.channels, spec.sample_rate, spec.bits_per_sample), (1, 24_000, 16));
+    assert_eq!(
+        (spec.channels, spec.sample_rate, spec.bits_per_sample),
+        (1, 24_000, 16)
+    );
     assert!((f64::from(wave.duration()) / 24_000.0 - report.secs).abs() < 1e-9);
-    let loudest = wave.samples::<i16>().map(|sample| sample.unwrap().unsigned_abs()).max();
+    let loudest = wave
+        .samples::<i16>()
+        .map(|sample| sample.unwrap().unsigned_abs())
+        .max();
     assert!((4_000..29_500).contains(&loudest.unwrap()), "{loudest:?}");
-    let said: Vec<&str> = report.words.iter().map(|word| word.spoken.as_str()).collect();
+    let said: Vec<&str> = report
+        .words
+        .iter()
+        .map(|word| word.spoken.as_str())
+        .collect();
     assert_eq!(said[4..8], ["at", "nine", "thirty", "She"]);
-    assert!(report.words.windows(2).all(|two| two[0].end_secs <= two[1].start_secs + 1e-9));
+    assert!(
+        report
+            .words
+            .windows(2)
+            .all(|two| two[0].end_secs <= two[1].start_secs + 1e-9)
+    );
 
     // A stop leaves the file that was there, and nothing beside it.
     let before = fs::read(&out).unwrap();
