@@ -10,7 +10,7 @@ use flow_graph::Value;
 use flow_nodes::{FilmDocument, FilmFile, FilmFiles, FilmOptions, film_document};
 use flow_story::{Assets, FrameSize, Parsed, Script};
 use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::command::{Command, Edit};
 use crate::error::StudioError;
@@ -103,6 +103,36 @@ struct Prepared {
 struct Noting {
     watcher: Arc<dyn Watcher>,
     warnings: Mutex<Vec<ScriptWarning>>,
+}
+
+/// How a film's lines are spoken and its pictures used, as its project remembers it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Manner {
+    speaking: Speaking,
+    as_they_are: bool,
+}
+
+impl Manner {
+    const SETTING: &str = "film.manner";
+
+    /// As the request says; one that brings no script and says nothing leaves it as it was.
+    fn of(request: &FilmRequest, new: bool, project: &Project) -> Result<Self, StudioError> {
+        let asked = Self {
+            speaking: request.speaking.clone(),
+            as_they_are: request.as_they_are,
+        };
+        let known = project.db().setting(Self::SETTING)?;
+        let known = known.and_then(|value| serde_json::from_value::<Self>(value).ok());
+        if !new && asked == Self::default() {
+            return Ok(known.unwrap_or_default());
+        }
+        if known.as_ref() != Some(&asked) {
+            let value = serde_json::to_value(&asked).unwrap_or_default();
+            project.db().set_setting(Self::SETTING, value)?;
+        }
+        Ok(asked)
+    }
 }
 
 impl Noting {
@@ -276,9 +306,10 @@ impl Studio {
         }
         script.film.size = request.size.or(script.film.size);
         script.film.fps = request.fps.or(script.film.fps);
+        let manner = Manner::of(request, new, &project)?;
         let cast = match manifest {
             Some(manifest) => SpokenFilm::of(manifest.spoken.clone()),
-            None => voices::cast(&script, &request.speaking)?,
+            None => voices::cast(&script, &manner.speaking)?,
         };
         let spoken = match wanted {
             Wanted::Film => self.speak_lines(cast, watcher, cancel)?,
@@ -303,7 +334,7 @@ impl Studio {
             library.find(source)?;
         }
         let mut files = library.finish()?;
-        if manifest.is_none() && !request.as_they_are {
+        if manifest.is_none() && !manner.as_they_are {
             for what in enlarge::choose(&plan, &mut files, &self.store)? {
                 watcher.event(StudioEvent::Warning { what });
             }

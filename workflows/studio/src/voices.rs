@@ -11,6 +11,7 @@ use flow_nodes::{
     HeardWord, SpeechLine, SpeechLines, SpeechSound, SpeechSource, line_sound, speech_document,
 };
 use flow_story::{Assets, Script, SpokenLine, WordTime, speech_name};
+use serde::{Deserialize, Serialize};
 
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
@@ -125,7 +126,8 @@ impl SpokenFilm {
 }
 
 /// How the lines of a film are spoken.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Speaking {
     /// Leave all lines silent.
     pub off: bool,
@@ -426,7 +428,7 @@ mod tests {
                 text += &format!("  - voice: {voice}\n");
             }
         }
-        text += "\n## S\n\n### Shot a\n\n- length: 3 s\n- colour: black\n";
+        text += "\n## Scene s\n\n### Shot a\n\n- length: 3 s\n- colour: black\n";
         flow_story::parse(text.as_bytes(), "a.md").unwrap().script
     }
 

@@ -156,11 +156,9 @@ fn the_wheel_of_another_machine_is_asked_for() {
     assert_eq!(pull_with(&place, BRING_WHEEL, &archive).unwrap(), bytes);
     let arguments = fs::read_to_string(place.folder.path().join("arguments")).unwrap();
     let arguments: Vec<&str> = arguments.lines().collect();
-    let asked = ["--python-version", "3.11", "--platform", "other_x"];
-    assert!(
-        arguments.windows(4).any(|four| four == asked),
-        "{arguments:?}"
-    );
+    for asked in ["--python-version=3.11", "--platform=other_x"] {
+        assert!(arguments.contains(&asked), "{arguments:?}");
+    }
     assert!(arguments.contains(&"--only-binary=:all:"), "{arguments:?}");
     assert_eq!(arguments.last(), Some(&"tiny-pack==1.2.3"));
 }
