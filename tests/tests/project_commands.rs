@@ -580,7 +580,7 @@ fn dull_server() -> String {
     let serve = move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let mut piece = vec![0; 65536];
+            let mut piece = [0; 4096];
             let mut seen = Vec::new();
             loop {
                 let count = stream.read(&mut piece).unwrap_or(0);

@@ -62,9 +62,10 @@ impl TensorRef {
         })
     }
 
-    /// Number of elements.
+    /// Number of elements: of a shape as [`TensorRef::new`] takes it, never more than a file has
+    /// bytes for.
     pub fn elements(&self) -> usize {
-        self.shape.iter().product()
+        checked_product(&self.shape).unwrap_or(usize::MAX)
     }
 
     /// Length of the innermost dimension; 1 for a scalar.

@@ -278,6 +278,16 @@ fn cut_files_say_how_much_is_missing() {
 }
 
 #[test]
+fn a_tensor_without_elements_may_have_any_other_dimensions() {
+    let dims = [1 << 30, 0, 1 << 30, 1 << 30];
+    let file = GgufFile::new().tensor("none", &dims, 0, &[]);
+    let read = read(&file).expect("nothing is stored, so nothing is too large");
+    let tensor = read.tensor("none").expect("it is there");
+    assert_eq!((tensor.elements(), tensor.shape.len()), (0, 4));
+    assert_eq!(tensor.to_f32().ok(), Some(Vec::new()));
+}
+
+#[test]
 fn trailing_bytes_are_noted() {
     let mut bytes = varied().bytes();
     bytes.extend([0; 100]);
