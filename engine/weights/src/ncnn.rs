@@ -259,7 +259,7 @@ mod tests {
             (
                 TEXT.replace("6=9", "6=9000000000000000"),
                 all.clone(),
-                "9000000000000000",
+                "18000000000000004",
             ),
             (TEXT.replace("6=9", "6=x"), all.clone(), "6=x"),
             (TEXT.replace("3 3\n", "4 3\n"), all.clone(), "4"),
@@ -271,7 +271,7 @@ mod tests {
             (
                 TEXT.replace("1 1 data out", "9 1 data out"),
                 all.clone(),
-                "\"c\"",
+                "Convolution c 9",
             ),
             ("\u{0}\u{1}".into(), all.clone(), "7767517"),
             (String::new(), all.clone(), "7767517"),

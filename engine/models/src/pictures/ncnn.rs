@@ -91,7 +91,7 @@ fn srvgg(net: &Ncnn, kinds: &[&str]) -> Option<BTreeMap<String, TensorRef>> {
         tail,
         ["PixelShuffle", "Interp", "BinaryOp"] | ["PixelShuffle", "Interp", "BinaryOp", "Interp"]
     );
-    if !turns || body.len() % 2 == 0 || !known {
+    if !turns || body.len().is_multiple_of(2) || !known {
         return None;
     }
     let mut tensors = BTreeMap::new();

@@ -44,14 +44,14 @@ pub(super) fn run(
     end: ConvEnd<'_>,
     out: PlanesMut<'_>,
 ) {
-    let size = out.size;
+    let PlanesMut { data, size } = out;
     let work = Work {
         conv,
         weights,
         channels,
         input,
         end,
-        out: SharedSlice::new(out.data),
+        out: SharedSlice::new(data),
         size,
     };
     cpu.threads()
