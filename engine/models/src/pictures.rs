@@ -43,10 +43,6 @@ pub trait PictureModel: std::fmt::Debug + Send + Sync {
     /// of 8.
     fn overlap_px(&self) -> usize;
 
-    /// Whether all that reaches a pixel lies within [`overlap_px`](Self::overlap_px), so that tiles at
-    /// multiples of 8 px give the same bits as the whole.
-    fn overlap_is_whole(&self) -> bool;
-
     /// Memory for each pixel of the input while it runs, in bytes.
     fn bytes_per_px(&self) -> usize;
 

@@ -171,8 +171,9 @@ impl Upscaler {
 
     /// `picture` at `scale` times its size, which must be 2. Channels and bits stay what they are.
     ///
-    /// Memory beyond both pictures is bounded whatever their size. Bits depend on the model and the
-    /// picture; where the model's margin is not all that reaches a pixel (`rrdb`), also on the tiles.
+    /// Memory beyond both pictures is bounded whatever their size. Bits depend on the model, the
+    /// picture and the tiles it is cut into: for `srvgg` tiles differ from the whole by roundings of
+    /// f32, for `rrdb` by what little reaches further than the margin.
     ///
     /// # Errors
     /// [`UpscaleError::Scale`], [`UpscaleError::Picture`], [`UpscaleError::Tensor`] for too little memory,

@@ -122,7 +122,8 @@ impl Rrdb {
             .shape(&format!("{}.weight", layout.first))
             .unwrap_or_default();
         let [features, channels @ (3 | 12 | 48), 3, 3] = first[..] else {
-            return Err(wrong(layout.first, &first, "[features, 3 | 12 | 48, 3, 3]"));
+            let expected = "[features, 3 | 12 | 48, 3, 3]";
+            return Err(wrong(layout.first, &first, expected));
         };
         let unshuffle = match channels {
             3 => 1,
@@ -324,10 +325,6 @@ impl PictureModel for Rrdb {
     fn overlap_px(&self) -> usize {
         // What lies further off than this hardly reaches: the dense blocks are residuals of 0.2.
         64 * self.unshuffle.min(2)
-    }
-
-    fn overlap_is_whole(&self) -> bool {
-        false
     }
 
     fn bytes_per_px(&self) -> usize {

@@ -98,10 +98,6 @@ impl PictureModel for Srvgg {
         self.convs.len().next_multiple_of(8)
     }
 
-    fn overlap_is_whole(&self) -> bool {
-        true
-    }
-
     fn bytes_per_px(&self) -> usize {
         let shuffled = 3 * self.scale * self.scale;
         4 * (2 * 16 * self.widest_blocks + 16 + shuffled)

@@ -30,22 +30,8 @@ pub(super) fn visible_colours(picture: &Raster, region: &Region) -> Vec<f32> {
     for _ in 0..REACH_PX {
         let mut found = Vec::new();
         for at in (0..plane).filter(|at| !known[*at]) {
-            let (y, x) = (at / width, at % width);
-            let mut sums = [0.0f32; 3];
-            let mut count = 0;
-            let rows = y.saturating_sub(1)..(y + 2).min(height);
-            let beside = rows.flat_map(|row| {
-                let columns = x.saturating_sub(1)..(x + 2).min(width);
-                columns.map(move |column| row * width + column)
-            });
-            for beside in beside.filter(|beside| known[*beside]) {
-                count += 1;
-                for (channel, sum) in sums.iter_mut().enumerate() {
-                    *sum += colours[channel * plane + beside];
-                }
-            }
-            if count > 0 {
-                found.push((at, sums.map(|sum| sum / count as f32)));
+            if let Some(colour) = mean_beside(&colours, &known, at, (height, width)) {
+                found.push((at, colour));
             }
         }
         if found.is_empty() {
@@ -66,4 +52,25 @@ pub(super) fn visible_colours(picture: &Raster, region: &Region) -> Vec<f32> {
         }
     }
     out
+}
+
+/// The mean of the colours known around a pixel; nothing where none is.
+fn mean_beside(
+    colours: &[f32],
+    known: &[bool],
+    at: usize,
+    (height, width): (usize, usize),
+) -> Option<[f32; 3]> {
+    let (y, x) = (at / width, at % width);
+    let columns = x.saturating_sub(1)..(x + 2).min(width);
+    let rows = y.saturating_sub(1)..(y + 2).min(height);
+    let beside = rows.flat_map(|row| columns.clone().map(move |column| row * width + column));
+    let (mut sums, mut count) = ([0.0f32; 3], 0);
+    for beside in beside.filter(|beside| known[*beside]) {
+        count += 1;
+        for (channel, sum) in sums.iter_mut().enumerate() {
+            *sum += colours[channel * height * width + beside];
+        }
+    }
+    (count > 0).then(|| sums.map(|sum| sum / count as f32))
 }

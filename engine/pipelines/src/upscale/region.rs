@@ -4,8 +4,8 @@ use super::{Raster, Samples};
 
 /// How far beyond its edge a picture is mirrored.
 const EDGE_PX: usize = 8;
-/// Corners of tiles and regions are multiples of this, at which models give the same bits as for the
-/// whole picture.
+/// Corners of tiles and regions are multiples of this, at which convolutions take the same steps as in
+/// the whole picture.
 const GRID_PX: usize = 8;
 /// Smallest side of a tile.
 const SIDE_PX: usize = 32;

@@ -2,7 +2,7 @@
 //!
 //! Products of 3 x 3 with 16 and more channels go the way of Winograd's minimal filtering, others are
 //! summed directly. Which way depends on the weights only. Steps of Winograd's way lie at multiples
-//! of 4 px, so a picture that is cut there gives the same bits wherever its neighbourhood is whole.
+//! of 4 px and read 6 x 6, so a picture that is cut there gives the same bits where all of that is whole.
 
 mod cases;
 mod direct;
@@ -232,7 +232,7 @@ unsafe fn finish<L: Lanes>(
 ///
 /// `input`: `conv.in_blocks()` blocks; `out` and residual: `conv.out_blocks()` blocks of the same
 /// height and width. Accumulates in f32. Bits depend neither on threads nor on the instruction set;
-/// of a pixel they depend on its neighbourhood and, by Winograd's way, on its place modulo 4.
+/// of a pixel they depend on its neighbourhood, which by Winograd's way is the 6 x 6 px of its step.
 ///
 /// # Errors
 /// `Shape` when sizes do not go together.

@@ -17,10 +17,6 @@ pub(super) const OP: Op = Op {
 ///
 /// # Errors
 /// `Shape` when lengths do not go together.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "a view of planes is handed over, and nobody else may have it then"
-)]
 pub fn pixel_unshuffle(
     _cpu: &Cpu,
     values: &[f32],
@@ -28,7 +24,7 @@ pub fn pixel_unshuffle(
     out: PlanesMut<'_>,
 ) -> Result<(), TensorError> {
     const OP: &str = "pixel_unshuffle";
-    let size = out.size;
+    let PlanesMut { data, size } = out;
     expect(OP, "scale > 0", usize::from(scale > 0), 1)?;
     let (height, width) = (size.height * scale, size.width * scale);
     let channels = values.len() / (height * width);
@@ -47,7 +43,7 @@ pub fn pixel_unshuffle(
         for (x, pixel) in pixels.iter().enumerate() {
             let to = (channel * scale + y % scale) * scale + x % scale;
             let at = size.at(to / BLOCK, y / scale, x / scale);
-            out.data[at].0[to % BLOCK] = *pixel;
+            data[at].0[to % BLOCK] = *pixel;
         }
     }
     Ok(())

@@ -18,10 +18,6 @@ pub(super) const OP: Op = Op {
 ///
 /// # Errors
 /// `Shape` when sizes differ.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "a view of planes is handed over, and nobody else may have it then"
-)]
 pub fn scaled_add(
     cpu: &Cpu,
     x: PlanesMut<'_>,
@@ -29,10 +25,11 @@ pub fn scaled_add(
     y: PlanesRef<'_>,
 ) -> Result<(), TensorError> {
     const PART: usize = 4096;
-    expect("scaled_add", "blocks of y", y.size.blocks, x.size.blocks)?;
-    same_size("scaled_add", y.size, x.size)?;
-    let len = x.data.len();
-    let x = SharedSlice::new(x.data);
+    let PlanesMut { data, size } = x;
+    expect("scaled_add", "blocks of y", y.size.blocks, size.blocks)?;
+    same_size("scaled_add", y.size, size)?;
+    let len = data.len();
+    let x = SharedSlice::new(data);
     // Borders are 0 in both and stay so.
     cpu.threads().run(len.div_ceil(PART), &|part| {
         let range = part * PART..((part + 1) * PART).min(len);

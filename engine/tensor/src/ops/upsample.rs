@@ -16,21 +16,18 @@ pub(super) const OP: Op = Op {
 ///
 /// # Errors
 /// `Shape` when sizes do not go together.
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "a view of planes is handed over, and nobody else may have it then"
-)]
 pub fn upsample_nearest(
     cpu: &Cpu,
     input: PlanesRef<'_>,
     out: PlanesMut<'_>,
 ) -> Result<(), TensorError> {
     const OP: &str = "upsample_nearest";
-    let (from, to) = (input.size, out.size);
+    let PlanesMut { data, size: to } = out;
+    let from = input.size;
     expect(OP, "blocks of out", to.blocks, from.blocks)?;
     expect(OP, "height of out", to.height, 2 * from.height)?;
     expect(OP, "width of out", to.width, 2 * from.width)?;
-    let out = SharedSlice::new(out.data);
+    let out = SharedSlice::new(data);
     cpu.threads().run(to.blocks * to.height, &|task| {
         let (block, y) = (task / to.height, task % to.height);
         let start = to.at(block, y, 0);

@@ -48,10 +48,22 @@ fn spread(values: &[f32], segments: &[usize], pixels: usize) -> Vec<f32> {
     out
 }
 
-#[expect(
-    clippy::excessive_nesting,
-    reason = "a loop for each axis, as the sum is written"
-)]
+/// The sum of one output's products at one pixel, in f64.
+fn product(sizes: &Sizes, input: &[f32], weights: &[f32], (y, x): (usize, usize)) -> f64 {
+    let (height, width, side) = (sizes.height, sizes.width, sizes.side);
+    let reach = side / 2;
+    let mut sum = 0.0;
+    for (at, weight) in weights.iter().enumerate() {
+        let (channel, tap) = (at / (side * side), at % (side * side));
+        let (row, column) = (y + tap / side, x + tap % side);
+        if (reach..height + reach).contains(&row) && (reach..width + reach).contains(&column) {
+            let from = (channel * height + row - reach) * width + column - reach;
+            sum += f64::from(input[from]) * f64::from(*weight);
+        }
+    }
+    sum
+}
+
 fn reference(
     sizes: &Sizes,
     input: &[f32],
@@ -59,42 +71,24 @@ fn reference(
     bias: &[f32],
     residual: &[f32],
 ) -> Vec<f32> {
-    let (height, width, side) = (sizes.height, sizes.width, sizes.side);
-    let channels: usize = sizes.segments.iter().sum();
-    let reach = side / 2;
+    let pixels = sizes.height * sizes.width;
     let activation = (sizes.activation)(sizes.outputs);
-    let mut out = Vec::new();
-    for output in 0..sizes.outputs {
-        for y in 0..height {
-            for x in 0..width {
-                let mut sum = f64::from(bias[output]);
-                for channel in 0..channels {
-                    for tap in 0..side * side {
-                        let (row, column) = (y + tap / side, x + tap % side);
-                        let inside = (reach..height + reach).contains(&row)
-                            && (reach..width + reach).contains(&column);
-                        if inside {
-                            let at = (channel * height + row - reach) * width + column - reach;
-                            let weight = weights[(output * channels + channel) * side * side + tap];
-                            sum += f64::from(input[at]) * f64::from(weight);
-                        }
-                    }
-                }
-                let slope = match &activation {
-                    Activation::None => 1.0,
-                    Activation::LeakyRelu(slope) => *slope,
-                    Activation::Prelu(slopes) => slopes[output],
-                };
-                sum *= if sum < 0.0 { f64::from(slope) } else { 1.0 };
-                if let Some(scale) = sizes.residual {
-                    let at = (output * height + y) * width + x;
-                    sum = f64::from(residual[at]) + f64::from(scale) * sum;
-                }
-                out.push(sum as f32);
-            }
-        }
-    }
-    out
+    let one = |at: usize| {
+        let (output, pixel) = (at / pixels, at % pixels);
+        let taps = weights.len() / sizes.outputs;
+        let weights = &weights[output * taps..(output + 1) * taps];
+        let place = (pixel / sizes.width, pixel % sizes.width);
+        let mut sum = f64::from(bias[output]) + product(sizes, input, weights, place);
+        let slope = match &activation {
+            Activation::None => 1.0,
+            Activation::LeakyRelu(slope) => *slope,
+            Activation::Prelu(slopes) => slopes[output],
+        };
+        sum *= if sum < 0.0 { f64::from(slope) } else { 1.0 };
+        let scaled = |scale| f64::from(residual[at]) + f64::from(scale) * sum;
+        sizes.residual.map_or(sum, scaled) as f32
+    };
+    (0..sizes.outputs * pixels).map(one).collect()
 }
 
 fn case(sizes: Sizes) -> Case {

@@ -36,10 +36,6 @@ struct Work<'a> {
     size: Size,
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "a view of planes is handed over, and nobody else may have it then"
-)]
 pub(super) fn run(
     cpu: &Cpu,
     conv: &Conv2d,
@@ -48,14 +44,14 @@ pub(super) fn run(
     end: ConvEnd<'_>,
     out: PlanesMut<'_>,
 ) {
-    let size = out.size;
+    let PlanesMut { data, size } = out;
     let work = Work {
         conv,
         weights,
         channels,
         input,
         end,
-        out: SharedSlice::new(out.data),
+        out: SharedSlice::new(data),
         size,
     };
     cpu.threads()

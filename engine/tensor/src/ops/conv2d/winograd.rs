@@ -84,10 +84,6 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "a view of planes is handed over, and nobody else may have it then"
-)]
 pub(super) fn run(
     cpu: &Cpu,
     conv: &Conv2d,
@@ -96,7 +92,7 @@ pub(super) fn run(
     end: ConvEnd<'_>,
     out: PlanesMut<'_>,
 ) {
-    let size = out.size;
+    let PlanesMut { data, size } = out;
     let across = size.width.div_ceil(STEP);
     let tiles = across * size.height.div_ceil(STEP);
     let tile_bytes = POINTS * (input.size.blocks + size.blocks) * size_of::<Values>();
@@ -106,7 +102,7 @@ pub(super) fn run(
         weights,
         input,
         end,
-        out: SharedSlice::new(out.data),
+        out: SharedSlice::new(data),
         size,
         across,
         tiles,
@@ -352,26 +348,21 @@ unsafe fn multiply_some<L: Lanes, const BLOCKS: usize, const COUNT: usize>(
     let values = turned.as_ptr().cast::<f32>();
     // SAFETY: by the caller's promise; `turned` holds `COUNT * channels` floats.
     unsafe {
-        let mut totals = [[L::splat(0.0); COUNT]; BLOCKS];
+        let mut totals = [[L::splat(0.0); BLOCKS]; COUNT];
         for channel in 0..channels {
             let weights: [L::Floats; BLOCKS] = std::array::from_fn(|block| {
                 L::load(weights.get_unchecked(block * channels + channel))
             });
-            #[expect(
-                clippy::needless_range_loop,
-                reason = "tiles and blocks are walked together"
-            )]
-            for tile in 0..COUNT {
+            for (tile, totals) in totals.iter_mut().enumerate() {
                 let value = L::splat(*values.add(tile * channels + channel));
-                for block in 0..BLOCKS {
-                    totals[block][tile] = L::fused(weights[block], value, totals[block][tile]);
+                for (total, weight) in totals.iter_mut().zip(weights) {
+                    *total = L::fused(weight, value, *total);
                 }
             }
         }
-        for (block, totals) in totals.into_iter().enumerate() {
-            let sums = &mut sums[block * step..block * step + COUNT];
-            for (sum, total) in sums.iter_mut().zip(totals) {
-                L::store(sum, total);
+        for (tile, totals) in totals.into_iter().enumerate() {
+            for (block, total) in totals.into_iter().enumerate() {
+                L::store(&mut sums[block * step + tile], total);
             }
         }
     }
