@@ -1,24 +1,32 @@
 //! A film from a script: project, files, plan, run, export.
 
+mod made_from;
+mod manner;
+mod noting;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use engine_base::{CancelToken, Code, Rational};
 use flow_executor::RunReport;
 use flow_graph::Value;
-use flow_nodes::{FilmDocument, FilmFile, FilmFiles, FilmOptions, film_document};
+use flow_nodes::{FilmDocument, FilmFiles, FilmOptions, film_document};
 use flow_story::{Assets, FrameSize, Parsed, Script};
 use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use self::made_from::{manifest_of, script_of};
+use self::manner::Manner;
+use self::noting::Noting;
 use crate::command::{Command, Edit};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
-use crate::library::{Library, file_name};
-use crate::manifest::{Manifest, ManifestFile};
+use crate::library::Library;
+use crate::manifest::Manifest;
 use crate::premise::{self, PremiseRequest};
 use crate::project::{EXTENSION, Project};
+use crate::rewrite;
 use crate::script::ScriptWarning;
 use crate::studio::Studio;
 use crate::voices::{self, Speaking, SpokenFilm};
@@ -97,69 +105,6 @@ struct Prepared {
     manifest: Manifest,
     out: PathBuf,
     warnings: Vec<ScriptWarning>,
-}
-
-/// Hands events on and keeps the warnings among them.
-struct Noting {
-    watcher: Arc<dyn Watcher>,
-    warnings: Mutex<Vec<ScriptWarning>>,
-}
-
-/// How a film's lines are spoken and its pictures used, as its project remembers it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-struct Manner {
-    speaking: Speaking,
-    as_they_are: bool,
-}
-
-impl Manner {
-    const SETTING: &str = "film.manner";
-
-    /// As the request says; one that brings no script and says nothing leaves it as it was.
-    fn of(request: &FilmRequest, new: bool, project: &Project) -> Result<Self, StudioError> {
-        let asked = Self {
-            speaking: request.speaking.clone(),
-            as_they_are: request.as_they_are,
-        };
-        let known = project.db().setting(Self::SETTING)?;
-        let known = known.and_then(|value| serde_json::from_value::<Self>(value).ok());
-        if !new && asked == Self::default() {
-            return Ok(known.unwrap_or_default());
-        }
-        if known.as_ref() != Some(&asked) {
-            let value = serde_json::to_value(&asked).unwrap_or_default();
-            project.db().set_setting(Self::SETTING, value)?;
-        }
-        Ok(asked)
-    }
-}
-
-impl Noting {
-    fn keep(&self, warning: ScriptWarning) {
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        warnings.push(warning);
-    }
-
-    fn take(&self) -> Vec<ScriptWarning> {
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut warnings)
-    }
-
-    fn warn(&self, warning: ScriptWarning) {
-        let what = warning.message.clone();
-        self.watcher.event(StudioEvent::Warning { what });
-        self.keep(warning);
-    }
-}
-
-impl Watcher for Noting {
-    fn event(&self, event: StudioEvent) {
-        match event {
-            StudioEvent::Warning { what } => self.warn(ScriptWarning::of_film("note", what)),
-            other => self.watcher.event(other),
-        }
-    }
 }
 
 /// What a film is prepared for.
@@ -398,7 +343,7 @@ impl Studio {
         if let Some(mut script) = written {
             let cast = voices::cast(&script, &request.speaking)?;
             let spoken = self.speak_lines(cast, watcher, cancel)?;
-            fit(&mut script, &format, &spoken, watcher.as_ref());
+            voices::fit(&mut script, &format, &spoken, watcher.as_ref());
             import(project, &script)?;
             premise::remember(premise, &format, folders, project)?;
             let path = premise::write_beside(&script, out)?;
@@ -490,67 +435,11 @@ pub(crate) fn load_script(path: &Path) -> Result<Parsed, StudioError> {
     })
 }
 
-fn script_of(manifest: &Manifest) -> Result<Script, StudioError> {
-    let text = manifest.script.to_string();
-    let parsed = flow_story::parse_json(&text).map_err(|faults| faulty(&faults))?;
-    Ok(parsed.script)
-}
-
-fn manifest_of(
-    request: &FilmRequest,
-    script: &Script,
-    files: &FilmFiles,
-    spoken: &SpokenFilm,
-) -> Result<Manifest, StudioError> {
-    let defaults = FilmOptions::default();
-    let file = |(source, file): (&SourceRef, &FilmFile)| {
-        let kept = ManifestFile {
-            content: file.content,
-            media_type: file.media_type.clone(),
-            enlarge: file.enlarge.clone(),
-        };
-        (file_name(source), kept)
-    };
-    Ok(Manifest {
-        files: files.iter().map(file).collect(),
-        spoken: spoken.lines.clone(),
-        crf: request.crf.unwrap_or(defaults.crf),
-        preset: request
-            .preset
-            .clone()
-            .unwrap_or_else(|| defaults.preset.to_owned()),
-        burn_subtitles: request.burn_subtitles,
-        ..Manifest::new(json_of(script)?)
-    })
-}
-
-fn json_of(script: &Script) -> Result<serde_json::Value, StudioError> {
-    serde_json::from_str(&flow_story::to_json(script)).map_err(|error| {
-        StudioError::new(
-            Code::Internal,
-            format!("cannot write the script down: {error}"),
-        )
-    })
-}
-
 fn import(project: &Project, script: &Script) -> Result<(), StudioError> {
-    let script = json_of(script)?;
+    let script = rewrite::to_value(script)?;
     project
         .command(Command::Edit(Edit::ImportScript { script }))
         .map(drop)
-}
-
-/// Make the shots of a script long enough for its spoken lines.
-fn fit(script: &mut Script, format: &FilmFormat, spoken: &SpokenFilm, watcher: &dyn Watcher) {
-    let mut assets = Assets::default();
-    spoken.tell(&mut assets);
-    let fitted = flow_story::fit_lines(script, format, &assets);
-    if fitted.grown_frames > 0 {
-        let secs = fitted.grown_frames as f64 / format.fps.as_f64();
-        let what =
-            format!("the film is {secs:.1} s longer than asked for: the lines take that long");
-        watcher.event(StudioEvent::Warning { what });
-    }
 }
 
 /// Project folder and film file.

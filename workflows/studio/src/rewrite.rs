@@ -105,7 +105,8 @@ pub fn script_value(path: &Path) -> Result<Value, StudioError> {
     to_value(&load_script(path)?.script)
 }
 
-fn to_value(script: &Script) -> Result<Value, StudioError> {
+/// A script in its JSON form, as commands take it.
+pub(crate) fn to_value(script: &Script) -> Result<Value, StudioError> {
     serde_json::from_str(&flow_story::to_json(script)).map_err(|error| {
         let message = format!("cannot write the script down: {error}");
         StudioError::new(Code::Internal, message)

@@ -11,6 +11,7 @@ use flow_nodes::{
     HeardWord, SpeechLine, SpeechLines, SpeechSound, SpeechSource, line_sound, speech_document,
 };
 use flow_story::{Assets, Script, SpokenLine, WordTime, speech_name};
+use flow_timeline::FilmFormat;
 use serde::{Deserialize, Serialize};
 
 use crate::error::StudioError;
@@ -280,6 +281,24 @@ pub(crate) fn cast(script: &Script, speaking: &Speaking) -> Result<SpokenFilm, S
         }
     }
     Ok(film)
+}
+
+/// Make the shots of a script long enough for its spoken lines.
+pub(crate) fn fit(
+    script: &mut Script,
+    format: &FilmFormat,
+    spoken: &SpokenFilm,
+    watcher: &dyn Watcher,
+) {
+    let mut assets = Assets::default();
+    spoken.tell(&mut assets);
+    let fitted = flow_story::fit_lines(script, format, &assets);
+    if fitted.grown_frames > 0 {
+        let secs = fitted.grown_frames as f64 / format.fps.as_f64();
+        let what =
+            format!("the film is {secs:.1} s longer than asked for: the lines take that long");
+        watcher.event(StudioEvent::Warning { what });
+    }
 }
 
 fn unique<'a>(names: &[&'a str]) -> Vec<&'a str> {

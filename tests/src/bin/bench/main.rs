@@ -9,6 +9,7 @@
 mod executor;
 mod export;
 mod memory;
+mod packs;
 mod peer;
 mod samples;
 mod sound;

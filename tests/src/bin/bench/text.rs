@@ -22,6 +22,7 @@ use longtake_tests::{Better, Receipt, Spread};
 use serde_json::json;
 
 use crate::Bench;
+use crate::packs::pack;
 use crate::peer::python;
 use llama_cpp::LlamaCpp;
 
@@ -33,7 +34,7 @@ pub(crate) const BENCH: Bench = Bench {
 
 const ROUNDS: usize = 3;
 const DECODED: u32 = 64;
-const PACK: &str = "longtake/models/smollm2-135m-instruct-q4_1";
+const PACK: &str = "smollm2-135m-instruct-q4_1";
 
 /// What a piece of work took.
 struct Spent {
@@ -66,15 +67,9 @@ fn model_file() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("LONGTAKE_MODEL") {
         return Ok(path.into());
     }
-    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
-    let folder = data.or(home).context("no folder of data")?.join(PACK);
-    let files = std::fs::read_dir(&folder).with_context(|| {
-        format!(
-            "no model: run `cargo xtask setup`, or set LONGTAKE_MODEL: {}",
-            folder.display()
-        )
-    })?;
+    let folder = pack(PACK, "LONGTAKE_MODEL")?;
+    let files =
+        std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let files = files.filter_map(|file| Some(file.ok()?.path()));
     files
         .into_iter()

@@ -19,6 +19,7 @@ use longtake_tests::{Better, Receipt, Spread};
 use serde_json::{Value, json};
 
 use crate::Bench;
+use crate::packs::pack;
 use crate::peer::python;
 
 pub(crate) const BENCH: Bench = Bench {
@@ -29,7 +30,7 @@ pub(crate) const BENCH: Bench = Bench {
 
 const THREADS: usize = 2;
 const ROUNDS: usize = 7;
-const PACK: &str = "longtake/models/realesr-animevideov3-x2";
+const PACK: &str = "realesr-animevideov3-x2";
 const STILL: &str = "../assets/samples/stills/nagasaki-boats.jpg";
 const WIDTH: u32 = 640;
 const HEIGHT: u32 = 360;
@@ -97,15 +98,7 @@ fn model_path() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("LONGTAKE_UPSCALER") {
         return Ok(path.into());
     }
-    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
-    let folder = data.or(home).context("no folder of data")?.join(PACK);
-    ensure!(
-        folder.is_dir(),
-        "no upscaler: run `cargo xtask setup`, or set LONGTAKE_UPSCALER: {}",
-        folder.display()
-    );
-    Ok(folder)
+    pack(PACK, "LONGTAKE_UPSCALER")
 }
 
 /// A frame of a sample picture, from its middle.
