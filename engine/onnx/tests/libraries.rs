@@ -5,15 +5,35 @@
     reason = "a failed step of a test ends it; helpers count as test code"
 )]
 
-mod packs;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engine_base::Code;
 use engine_onnx::{OnnxError, OnnxRuntime};
-use packs::{model, runtime};
+
+fn models() -> PathBuf {
+    let data = || {
+        let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+        std::env::var_os("XDG_DATA_HOME")
+            .map_or_else(|| home.join(".local/share"), PathBuf::from)
+            .join("longtake/models")
+    };
+    std::env::var_os("LONGTAKE_MODELS").map_or_else(data, PathBuf::from)
+}
+
+fn model(name: &str) -> PathBuf {
+    let path = models().join(name);
+    assert!(
+        path.is_file(),
+        "{path:?} is not there: fetch it with `cargo xtask setup`"
+    );
+    path
+}
+
+fn runtime() -> OnnxRuntime {
+    OnnxRuntime::open(&model("onnxruntime/libonnxruntime.so.1.32.0")).unwrap()
+}
 
 fn library(folder: &Path, name: &str, source: &str) -> PathBuf {
     let (code, path) = (folder.join(format!("{name}.c")), folder.join(name));

@@ -4,15 +4,35 @@
     reason = "a failed step of a test ends it; helpers count as test code"
 )]
 
-mod packs;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use engine_base::{CancelToken, Code};
-use engine_onnx::{OnnxError, OnnxOptions, OnnxSession, OnnxTensor, runtime_path};
-use packs::{model, runtime};
+use engine_onnx::{OnnxError, OnnxOptions, OnnxRuntime, OnnxSession, OnnxTensor, runtime_path};
+
+fn models() -> PathBuf {
+    let data = || {
+        let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+        std::env::var_os("XDG_DATA_HOME")
+            .map_or_else(|| home.join(".local/share"), PathBuf::from)
+            .join("longtake/models")
+    };
+    std::env::var_os("LONGTAKE_MODELS").map_or_else(data, PathBuf::from)
+}
+
+fn model(name: &str) -> PathBuf {
+    let path = models().join(name);
+    assert!(
+        path.is_file(),
+        "{path:?} is not there: fetch it with `cargo xtask setup`"
+    );
+    path
+}
+
+fn runtime() -> OnnxRuntime {
+    OnnxRuntime::open(&model("onnxruntime/libonnxruntime.so.1.32.0")).unwrap()
+}
 
 #[test]
 fn the_library_named_first_is_taken() {
