@@ -18,6 +18,7 @@ mod models;
 mod setup;
 mod steps;
 mod suite;
+mod ui;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,6 +50,9 @@ enum Task {
         /// Leave the models alone.
         #[arg(long)]
         no_models: bool,
+        /// Only what films on the command line need: no window, no browser.
+        #[arg(long)]
+        films: bool,
     },
     /// Build the studio and make a film; without arguments the sample film, into films/.
     #[command(after_help = "Examples:\n  cargo xtask film\n  cargo xtask film \
@@ -75,6 +79,22 @@ enum Task {
         #[arg(long, default_value = "films/ten")]
         out: PathBuf,
     },
+    /// Build the page and the studio, and open it in the browser.
+    #[command(
+        after_help = "Examples:\n  cargo xtask studio\n  cargo xtask studio --project \
+                            films/the-door-left-open.longtake\n\nEverything after `studio` \
+                            goes to `longtake serve --ui`."
+    )]
+    Studio {
+        /// Arguments of `longtake serve --ui`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Build the page of the studio into ui/dist, from where the programs take it in.
+    #[command(
+        after_help = "Example:\n  cargo xtask page   then build or run `longtake serve --ui`"
+    )]
+    Page,
     /// Run everything a change has to pass: setup, format, check, clippy, tests, docs.
     #[command(
         after_help = "Examples:\n  cargo xtask test           all of it\n  cargo xtask test \
@@ -125,13 +145,24 @@ fn root() -> Result<PathBuf> {
 
 fn main() -> ExitCode {
     let outcome = root().and_then(|root| match Arguments::parse().task {
-        Task::Setup { dry, no_models } => {
+        Task::Setup {
+            dry,
+            no_models,
+            films,
+        } => {
             let mode = if dry {
                 setup::Mode::Dry
             } else {
                 setup::Mode::Install
             };
-            let system = setup::run(mode);
+            let system = setup::run(
+                mode,
+                if films {
+                    setup::For::Films
+                } else {
+                    setup::For::Everything
+                },
+            );
             // Both lists at once: what `--dry` reports is whole.
             let models = match (no_models, &system) {
                 (true, _) => Ok(()),
@@ -142,6 +173,8 @@ fn main() -> ExitCode {
         }
         Task::Film { args } => film::run(&root, &args),
         Task::Films { length, seed, out } => films::run(&root, &length, seed, &out),
+        Task::Studio { args } => ui::studio(&root, &args),
+        Task::Page => ui::build(&root),
         Task::Test { quick, fuzz } => {
             let extent = match (quick, fuzz) {
                 (true, _) => suite::Extent::Quick,
@@ -183,7 +216,9 @@ mod tests {
     fn the_command_line_is_well_formed() {
         use clap::CommandFactory as _;
         Arguments::command().debug_assert();
-        for name in ["setup", "film", "films", "test", "check", "bench"] {
+        for name in [
+            "setup", "film", "films", "studio", "page", "test", "check", "bench",
+        ] {
             let mut command = Arguments::command();
             let task = command.find_subcommand_mut(name).unwrap();
             let help = task.render_long_help().to_string();

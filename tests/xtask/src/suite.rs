@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::film::cargo;
 use crate::steps::{self, Steps};
-use crate::{check, models, setup};
+use crate::{check, models, setup, ui};
 
 /// Seconds of fuzzing per target: a smoke test, not a search.
 const FUZZ_SECS: u32 = 10;
@@ -22,6 +22,13 @@ struct Tally {
 }
 
 impl Tally {
+    /// Takes the results of the page's tests into account.
+    fn add(&mut self, page: ui::TapTally) {
+        self.passed += page.passed;
+        self.failed += page.failed;
+        self.skipped.extend(page.skipped);
+    }
+
     /// Takes one line of the test harness's output into account.
     fn read(&mut self, line: &str) {
         // A test that left its line open may stand before it.
@@ -139,7 +146,7 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<()> {
     let mut steps = Steps::default();
     let mut tally = Tally::default();
     let ready = steps.run("setup", || {
-        setup::run(setup::Mode::Install)?;
+        setup::run(setup::Mode::Install, setup::For::Everything)?;
         models::run(setup::Mode::Install)
     });
     steps.run("format", || {
@@ -162,6 +169,12 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<()> {
 }
 
 fn build_and_test(root: &Path, extent: Extent, steps: &mut Steps, tally: &mut Tally) {
+    // First: the programs take the built page in.
+    let page = steps.run("page", || {
+        ui::build(root)?;
+        tally.add(ui::test(root)?);
+        Ok(())
+    });
     steps.run("clippy", || {
         let args = [
             "clippy",
@@ -194,6 +207,12 @@ fn build_and_test(root: &Path, extent: Extent, steps: &mut Steps, tally: &mut Ta
             if !passed && tally.failed == before {
                 bail!("a test program ended without a result");
             }
+            Ok(())
+        });
+    }
+    if built && page {
+        steps.run("end to end", || {
+            tally.add(ui::end_to_end(root)?);
             Ok(())
         });
     }
