@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
-use flow_studio::shell::{Shell, ShellOptions};
+use flow_studio::desk::DeskOptions;
+use flow_studio::{ServeOptions, Shell};
 use tauri::{AppHandle, Manager as _, Url, WebviewUrl, WebviewWindow, WebviewWindowBuilder};
 
 use crate::notices;
@@ -58,11 +59,12 @@ pub(crate) fn open(app: &AppHandle, project: Option<PathBuf>) -> tauri::Result<(
 }
 
 fn start(app: &AppHandle, window: &WebviewWindow, project: Option<PathBuf>) -> anyhow::Result<()> {
-    let shell = Shell::start(ShellOptions {
-        project,
-        ..ShellOptions::loopback()?
-    })?;
-    let url: Url = shell.url().parse().context("the studio's own address")?;
+    let desk = DeskOptions::of_this_machine("longtake-desktop")?;
+    let shell = Shell::start(desk, &ServeOptions::default())?;
+    let mut url: Url = shell.url().parse().context("the studio's own address")?;
+    if let Some(project) = project {
+        url.set_fragment(Some(&place_of(&project)));
+    }
     notices::watch(app, &shell);
     let opened = app.state::<Opened>();
     *opened.shell.lock().unwrap_or_else(PoisonError::into_inner) = Some(shell);
@@ -76,6 +78,15 @@ fn is_ours(url: &Url) -> bool {
     loopback
         || matches!(url.scheme(), "tauri" | "about")
         || url.host_str() == Some("tauri.localhost")
+}
+
+/// The page's place for a project, as it stands behind `#`.
+fn place_of(project: &Path) -> String {
+    // The page knows projects by their whole path.
+    let whole = std::path::absolute(project).unwrap_or_else(|_| project.to_owned());
+    let path: String =
+        form_urlencoded::byte_serialize(whole.to_string_lossy().as_bytes()).collect();
+    format!("/story?project={path}")
 }
 
 fn say(window: &WebviewWindow, what: &str) {
@@ -93,16 +104,23 @@ pub(crate) fn come_forward(app: &AppHandle, project: Option<&Path>) {
     drop(window.unminimize());
     drop(window.set_focus());
     if let Some(project) = project {
-        let path = serde_json::to_string(&project.to_string_lossy()).unwrap_or_default();
-        let event =
-            format!("window.dispatchEvent(new CustomEvent('longtake:open', {{ detail: {path} }}))");
-        drop(window.eval(event));
+        let place = serde_json::to_string(&place_of(project)).unwrap_or_default();
+        // A window that is gone opens nothing.
+        drop(window.eval(format!("location.hash = {place}")));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_project_has_a_place_in_the_page() {
+        assert_eq!(
+            place_of(Path::new("/films/A & b/Tür.longtake")),
+            "/story?project=%2Ffilms%2FA+%26+b%2FT%C3%BCr.longtake"
+        );
+    }
 
     #[test]
     fn no_page_leads_out_of_the_studio() {

@@ -102,11 +102,18 @@ pub(crate) fn test(root: &Path) -> Result<TapTally> {
 /// A program could not be started, or ended without a result.
 pub(crate) fn end_to_end(root: &Path) -> Result<TapTally> {
     let programs = film::target_folder(root)?.join("debug");
-    let mut command = npm(root, &["run", "--silent", "e2e"]);
-    command
-        .env("LONGTAKE_BIN", programs.join("longtake"))
-        .env("LONGTAKE_DESKTOP_BIN", programs.join("longtake-desktop"));
-    tap(&mut command)
+    let mut tally = TapTally::default();
+    for script in ["e2e", "e2e:window"] {
+        let mut command = npm(root, &["run", "--silent", script]);
+        command
+            .env("LONGTAKE_BIN", programs.join("longtake"))
+            .env("LONGTAKE_DESKTOP_BIN", programs.join("longtake-desktop"));
+        let found = tap(&mut command)?;
+        tally.passed += found.passed;
+        tally.failed += found.failed;
+        tally.skipped.extend(found.skipped);
+    }
+    Ok(tally)
 }
 
 fn tap(command: &mut Command) -> Result<TapTally> {
