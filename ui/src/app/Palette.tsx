@@ -88,7 +88,7 @@ export function Palette({ open, onClose }: { open: boolean; onClose: () => void 
               }}
             />
           </div>
-          <div id="palette-list" role="listbox" aria-label={t("palette.title")} className="min-h-0 overflow-y-auto p-1.5">
+          <div id="palette-list" role={found.length > 0 ? "listbox" : "status"} aria-label={t("palette.title")} className="min-h-0 overflow-y-auto p-1.5">
             {found.map((action, index) => (
               <div
                 key={action.id}

@@ -182,6 +182,7 @@ export function Shell({ onPalette, onMessages, onUndo, onRedo, children }: BarPr
       </header>
       <main id="main" tabIndex={-1} className="min-h-0 min-w-0 outline-none">
         {children}
+        <div id="float" />
       </main>
     </div>
   );

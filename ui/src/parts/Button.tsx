@@ -2,6 +2,7 @@ import { LoaderCircle, type LucideIcon } from "lucide-react";
 import { Tooltip } from "radix-ui";
 import type { ButtonHTMLAttributes, Ref } from "react";
 import { cx } from "./cx";
+import { floatPlace, wasTabbed } from "./float";
 
 type Look = "primary" | "plain" | "quiet" | "danger";
 
@@ -88,8 +89,10 @@ export function IconButton({ icon: Icon, label, keys, size = "md", on, busy, cla
 export function Tip({ text, keys, children }: { text: string; keys?: string | undefined; children: React.ReactElement }) {
   return (
     <Tooltip.Root>
-      <Tooltip.Trigger asChild>{children}</Tooltip.Trigger>
-      <Tooltip.Portal>
+      <Tooltip.Trigger asChild onFocus={(event) => !wasTabbed() && event.preventDefault()}>
+        {children}
+      </Tooltip.Trigger>
+      <Tooltip.Portal container={floatPlace()}>
         <Tooltip.Content
           sideOffset={6}
           className="z-50 flex max-w-72 items-center gap-2 rounded-md border border-line-strong bg-raised px-2 py-1 text-sm text-loud shadow-float"

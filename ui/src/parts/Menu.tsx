@@ -3,6 +3,7 @@ import { DropdownMenu } from "radix-ui";
 import type { ReactElement } from "react";
 import { Keys } from "./Button";
 import { cx } from "./cx";
+import { floatPlace } from "./float";
 
 export interface MenuItem {
   label: string;
@@ -18,7 +19,7 @@ export function Menu({ items, children, align = "end" }: { items: (MenuItem | nu
   return (
     <DropdownMenu.Root modal={false}>
       <DropdownMenu.Trigger asChild>{children}</DropdownMenu.Trigger>
-      <DropdownMenu.Portal>
+      <DropdownMenu.Portal container={floatPlace()}>
         <DropdownMenu.Content
           align={align}
           sideOffset={4}

@@ -13,9 +13,9 @@ interface SwitchProps {
 export function Switch({ label, hint, on, onChange, disabled }: SwitchProps) {
   const id = useId();
   return (
-    <div className={cx("flex items-start justify-between gap-4", disabled && "opacity-60")}>
+    <div className="flex items-start justify-between gap-4">
       <div className="min-w-0">
-        <label htmlFor={id} className="text-base text-loud">
+        <label htmlFor={id} className={cx("text-base", disabled ? "text-quiet" : "text-loud")}>
           {label}
         </label>
         {hint && <div className="text-xs text-quiet">{hint}</div>}
@@ -25,7 +25,7 @@ export function Switch({ label, hint, on, onChange, disabled }: SwitchProps) {
         checked={on}
         disabled={disabled}
         onCheckedChange={onChange}
-        className="mt-0.5 h-5 w-9 shrink-0 rounded-full border border-line-strong bg-press p-px transition-colors data-[state=checked]:border-accent data-[state=checked]:bg-accent"
+        className="mt-0.5 h-5 w-9 shrink-0 rounded-full border border-line-strong bg-press p-px transition-colors disabled:opacity-50 data-[state=checked]:border-accent data-[state=checked]:bg-accent"
       >
         <RadixSwitch.Thumb className="block size-4 rounded-full bg-quiet transition-transform duration-100 data-[state=checked]:translate-x-4 data-[state=checked]:bg-on-accent" />
       </RadixSwitch.Root>
@@ -104,12 +104,12 @@ interface TabsProps {
 export function Tabs({ label, value, onChange, tabs }: TabsProps) {
   return (
     <RadixTabs.Root value={value} onValueChange={onChange} className="flex min-h-0 flex-1 flex-col">
-      <RadixTabs.List aria-label={label} className="flex shrink-0 gap-1 overflow-x-auto border-b border-line px-2">
+      <RadixTabs.List aria-label={label} className="flex shrink-0 gap-0.5 overflow-x-auto border-b border-line px-2.5">
         {tabs.map((tab) => (
           <RadixTabs.Trigger
             key={tab.value}
             value={tab.value}
-            className="-mb-px inline-flex h-10 items-center gap-1.5 border-b-2 border-transparent px-2 text-sm whitespace-nowrap text-quiet hover:text-loud data-[state=active]:border-accent data-[state=active]:text-loud"
+            className="-mb-px inline-flex h-10 items-center gap-1.5 border-b-2 border-transparent px-1.5 text-sm whitespace-nowrap text-quiet hover:text-loud data-[state=active]:border-accent data-[state=active]:text-loud"
           >
             {tab.label}
             {tab.mark}

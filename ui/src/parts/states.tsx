@@ -7,12 +7,12 @@ import { cx } from "./cx";
 /** Nothing here yet, and what to do about it. */
 export function Empty({ icon: Icon, title, children, actions, className }: { icon: LucideIcon; title: string; children?: ReactNode; actions?: ReactNode; className?: string }) {
   return (
-    <div className={cx("mx-auto flex max-w-md flex-col items-center gap-3 px-6 py-12 text-center", className)}>
+    <div className={cx("flex flex-col items-center gap-3 px-6 py-12 text-center", className)}>
       <div className="flex size-12 items-center justify-center rounded-lg border border-line bg-raised text-quiet">
         <Icon className="size-6" strokeWidth={1.5} aria-hidden />
       </div>
       <h2 className="text-lg font-medium text-loud">{title}</h2>
-      {children && <p className="text-balance text-quiet">{children}</p>}
+      {children && <p className="max-w-md text-balance text-quiet">{children}</p>}
       {actions && <div className="mt-2 flex flex-wrap justify-center gap-2">{actions}</div>}
     </div>
   );

@@ -3,7 +3,7 @@ import type { en } from "./en";
 export const de: typeof en = {
   app: { pages: "Seiten", skip: "Zum Inhalt springen", reconnecting: "Verbindung verloren, wird wiederhergestellt …" },
   common: { again: "Noch einmal", cancel: "Abbrechen", close: "Schließen", failed: "Das hat nicht geklappt", loading: "Lädt …", stop: "Anhalten" },
-  pages: { welcome: "Start", story: "Drehbuch", board: "Bilder", export: "Export", queue: "Aufträge", models: "Modelle", settings: "Optionen" },
+  pages: { welcome: "Start", story: "Skript", board: "Bilder", export: "Export", queue: "Aufträge", models: "Modelle", settings: "Optionen" },
   kinds: { film: "Film", cast: "Figur", place: "Ort", scene: "Szene", shot: "Einstellung" },
   edits: {
     undo: "Rückgängig",
@@ -144,7 +144,7 @@ export const de: typeof en = {
     script: "Drehbuch",
     outline: "Gliederung",
     side: "Film, Figuren, Orte und Prüfung",
-    counts: "{{scenes}} Szenen · {{shots}} Einstellungen · {{time}}",
+    counts: "{{scenes}} Sz. · {{shots}} Einst. · {{time}}",
     write: "Aus einer Idee schreiben",
     find: "Im Drehbuch suchen",
     find_hint: "Im Drehbuch suchen",

@@ -72,7 +72,7 @@ function Prediction({ args }: { args: ExportArgs }) {
       ))}
       {data.licence.length > 0 && (
         <div>
-          <h3 className="mb-1.5 text-sm text-quiet">{t("export.licences")}</h3>
+          <h2 className="mb-1.5 text-sm text-quiet">{t("export.licences")}</h2>
           <ul className="flex flex-col gap-1.5">
             {data.licence.map((each) => (
               <li key={each.what} className="flex items-start gap-2 text-sm">
@@ -153,13 +153,15 @@ export function ExportForm({ state, onMade }: { state: ProjectState; onMade: (ha
       <div className="border-t border-line pt-5">
         <Prediction args={args} />
       </div>
-      {job ? (
-        <JobLine job={job} />
-      ) : (
-        <Button look="primary" icon={Film} busy={start.busy} className="h-9 w-full" onClick={() => void run()}>
-          {t("export.start")}
-        </Button>
-      )}
+      <div className="sticky bottom-0 -mx-5 -mb-5 rounded-b-lg border-t border-line bg-panel p-4">
+        {job ? (
+          <JobLine job={job} />
+        ) : (
+          <Button look="primary" icon={Film} busy={start.busy} className="h-9 w-full" onClick={() => void run()}>
+            {t("export.start")}
+          </Button>
+        )}
+      </div>
     </Card>
   );
 }

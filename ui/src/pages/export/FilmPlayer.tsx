@@ -29,7 +29,7 @@ export function FilmPlayer({ state, films, error, shown, onShow }: Props) {
   const film = films.find((each) => each.hash === shown) ?? films[0];
   if (!film) {
     return (
-      <Empty icon={MonitorPlay} title={t("export.none")} className="w-full max-w-none! rounded-lg border border-dashed border-line-strong py-24">
+      <Empty icon={MonitorPlay} title={t("export.none")} className="rounded-lg border border-dashed border-line-strong py-24">
         {t("export.none_hint")}
       </Empty>
     );

@@ -57,7 +57,7 @@ export function LengthInput({ label, value, fps, onCommit, className, id, zero }
           step((event.key === "ArrowUp" ? 1 : -1) * (event.shiftKey ? 1 : 0.1));
         }
       }}
-      className={cx("numeric h-7 w-20 rounded-sm border border-line-strong bg-page px-2 text-right text-sm text-loud hover:border-quiet aria-invalid:border-bad", className)}
+      className={cx("numeric h-7 w-18 rounded-sm border border-line-strong bg-page px-2 text-right text-sm text-loud hover:border-quiet aria-invalid:border-bad", className)}
     />
   );
 }

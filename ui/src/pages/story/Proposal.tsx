@@ -122,17 +122,17 @@ export function Proposal({ project, proposal, onDone }: { project: string; propo
   return (
     <div className="flex h-full flex-col">
       <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line bg-panel px-4 py-2.5">
-        <div className="min-w-0 grow">
+        <div className="min-w-40 grow basis-40">
           <h2 className="font-medium text-loud">{t("proposal.title", { count: changes.length })}</h2>
-          <p className="text-sm text-quiet">{t("proposal.about")}</p>
+          <p className="hidden text-sm text-quiet 2xl:block">{t("proposal.about")}</p>
         </div>
         <Button size="sm" look="quiet" icon={CheckCheck} onClick={() => setLeft(left.size === 0 ? new Set(changes.map((change) => change.number)) : new Set())}>
           {left.size === 0 ? t("proposal.none") : t("proposal.all")}
         </Button>
-        <Button icon={X} busy={refuse.busy} onClick={async () => (await refuse.run({ project })) !== undefined && done()}>
+        <Button size="sm" icon={X} busy={refuse.busy} onClick={async () => (await refuse.run({ project })) !== undefined && done()}>
           {t("proposal.refuse")}
         </Button>
-        <Button look="primary" icon={Check} busy={take.busy} disabled={accepted.length === 0} onClick={() => void accept()}>
+        <Button size="sm" look="primary" icon={Check} busy={take.busy} disabled={accepted.length === 0} onClick={() => void accept()}>
           {t("proposal.take", { count: accepted.length })}
         </Button>
       </div>

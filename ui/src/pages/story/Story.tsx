@@ -1,4 +1,4 @@
-import { ArrowDown, ArrowUp, ClipboardCopy, ClipboardPaste, FilePlus2, FileText, PanelRight, Plus, Search, Sparkles, Trash2 } from "lucide-react";
+import { ArrowDown, ArrowUp, ClipboardCopy, ClipboardPaste, FilePlus2, FileText, PanelLeft, PanelRight, Plus, Search, Sparkles, Trash2 } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { edit as doEdit } from "../../api/edits";
@@ -104,6 +104,7 @@ function OpenStory({ state }: { state: ProjectState }) {
   const [texting, setTexting] = useState(false);
   const [finding, setFinding] = useState(false);
   const [reviewing, setReviewing] = useState(false);
+  const [left, setLeft] = useState(() => window.innerWidth >= 768);
   const [side, setSide] = useState(() => window.innerWidth > 1100);
   const [tab, setTab] = useState("film");
   const proposal = useQuery("proposal.get", { project }).data;
@@ -120,7 +121,10 @@ function OpenStory({ state }: { state: ProjectState }) {
     [project],
   );
   usePaste(tools);
-  useStoryActions(tools, { write: () => setWriting(true), find: () => setFinding(true), text: () => setTexting(true) });
+  useStoryActions(tools, { write: () => setWriting(true), find: () => {
+    setLeft(true);
+    setFinding(true);
+  }, text: () => setTexting(true) });
   useEffect(() => {
     if (at) reveal({ kind: state.script.scenes.some((scene) => scene.id === at) ? "scene" : "shot", id: at });
   }, [at]);
@@ -131,15 +135,16 @@ function OpenStory({ state }: { state: ProjectState }) {
     <StoryContext value={tools}>
       <h1 className="sr-only">{t("pages.story")}</h1>
       <div className="flex h-full min-h-0">
-        <aside aria-label={t("story.outline")} className="hidden w-64 shrink-0 flex-col border-r border-line bg-panel md:flex">
+        {left && <aside aria-label={t("story.outline")} className="flex w-64 shrink-0 flex-col border-r border-line bg-panel max-md:absolute max-md:inset-y-0 max-md:top-12 max-md:z-20 max-md:shadow-float">
           <div className="flex h-11 shrink-0 items-center justify-between gap-2 pr-1.5 pl-3.5">
             <span className="numeric truncate text-sm text-quiet">{t("story.counts", { scenes: state.script.scenes.length, shots, time: clockText(secs) })}</span>
             <IconButton icon={Search} size="sm" label={t("story.find")} keys="Mod+F" on={finding} onClick={() => setFinding(!finding)} />
           </div>
           {finding ? <Find project={project} onClose={() => setFinding(false)} /> : <Outline script={state.script} lint={lint} />}
-        </aside>
+        </aside>}
         <div className="flex min-w-0 flex-1 flex-col">
           <div className="flex h-11 shrink-0 items-center gap-2 border-b border-line px-3">
+            <IconButton icon={PanelLeft} size="sm" label={t("story.outline")} on={left} onClick={() => setLeft(!left)} />
             <Button icon={Sparkles} look="primary" size="sm" onClick={() => setWriting(true)}>
               {t("story.write")}
             </Button>

@@ -15,14 +15,14 @@ export function textDiff(old: string, next: string): Piece[] {
       { side: "new", text: next },
     ];
   }
-  // Lengths of longest common runs of words from here to the end.
+  // Weights of the longest common runs from here to the end; a space counts less than a word.
   const width = b.length + 1;
   const common = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i -= 1) {
     for (let j = b.length - 1; j >= 0; j -= 1) {
       common[i * width + j] =
         a[i] === b[j]
-          ? (common[(i + 1) * width + j + 1] ?? 0) + 1
+          ? (common[(i + 1) * width + j + 1] ?? 0) + (/\s/.test(a[i] ?? "") ? 1 : 3)
           : Math.max(common[(i + 1) * width + j] ?? 0, common[i * width + j + 1] ?? 0);
     }
   }
@@ -50,4 +50,4 @@ export function textDiff(old: string, next: string): Piece[] {
   return pieces;
 }
 
-const words = (text: string): string[] => text.match(/\s+|[^\s]+/g) ?? [];
+const words = (text: string): string[] => text.match(/\s+|[\p{L}\p{N}'’]+|[^\s\p{L}\p{N}]/gu) ?? [];
