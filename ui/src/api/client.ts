@@ -17,14 +17,22 @@ export class CallError extends Error {
 
 type Answer<T> = { ok: T } | { error: { code: string; message: string } };
 
+let onShutOut: () => void = () => undefined;
+
+/** Say what to do when the server does not know this browser (any more). */
+export function whenShutOut(tell: () => void): void {
+  onShutOut = tell;
+}
+
 async function answered<T>(response: Response): Promise<T> {
+  if (response.status === 401) onShutOut();
   let answer: Answer<T>;
   try {
     answer = (await response.json()) as Answer<T>;
   } catch {
     // A proxy or a dying server answers with something else; the edit was not taken.
     throw new CallError(
-      response.status >= 502 ? "unreachable" : response.status === 401 ? "unauthorized" : "internal",
+      response.status >= 502 ? "unreachable" : "internal",
       `the server answered ${response.status} ${response.statusText}`,
     );
   }

@@ -23,6 +23,8 @@ export const useEdits = create<Edits>(() => ({ pending: [], reachable: true }));
 type Refused = (edit: PendingEdit, why: string) => void;
 let onRefused: Refused = () => undefined;
 let running: Promise<void> | undefined;
+let again: ReturnType<typeof setTimeout> | undefined;
+const RETRY_MILLIS = 2_000;
 
 const KEPT = "longtake.edits";
 
@@ -90,6 +92,7 @@ export function edit(project: string, change: Edit): void {
 
 /** Send what waits, in order; resolves when nothing waits or the server is away. */
 export function flush(): Promise<void> {
+  clearTimeout(again);
   running ??= sendAll().finally(() => {
     running = undefined;
   });
@@ -113,6 +116,7 @@ async function sendAll(): Promise<void> {
     } catch (error) {
       if (error instanceof CallError && error.isUnreachable) {
         useEdits.setState({ reachable: false });
+        again = setTimeout(() => void flush(), RETRY_MILLIS);
         return;
       }
       useEdits.setState((state) => ({

@@ -1,4 +1,4 @@
-import { Bell, Command, FolderX, Keyboard, Moon, Redo2, Sun, Undo2 } from "lucide-react";
+import { Bell, Command, FolderX, KeyRound, Keyboard, Moon, Redo2, RotateCw, Sun, Undo2 } from "lucide-react";
 import { Tooltip } from "radix-ui";
 import { Suspense, lazy, useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -6,8 +6,9 @@ import { call, said } from "../api/client";
 import { ensureOpen, flush, forgetOpen } from "../api/edits";
 import { useProject } from "../api/project";
 import { invalidate, useQuery } from "../api/queries";
+import { Button } from "../parts/Button";
 import { commitDrafts } from "../parts/drafts";
-import { SkeletonRows } from "../parts/states";
+import { Empty, SkeletonRows } from "../parts/states";
 import { Failure } from "./Failure";
 import { Palette } from "./Palette";
 import { ICONS, Shell } from "./Shell";
@@ -121,8 +122,29 @@ function OpenProject({ project }: { project: string }) {
   return null;
 }
 
+/** Shown in the place of all pages: nothing can be asked for. */
+function ShutOut() {
+  const { t } = useTranslation();
+  return (
+    <main className="flex h-full items-center justify-center bg-page">
+      <Empty
+        icon={KeyRound}
+        title={t("app.shut_out")}
+        actions={
+          <Button icon={RotateCw} onClick={() => location.reload()}>
+            {t("common.again")}
+          </Button>
+        }
+      >
+        {t("app.shut_out_hint")}
+      </Empty>
+    </main>
+  );
+}
+
 export function App() {
   const { page, project } = useRoute();
+  const shutOut = useSession((session) => session.shut_out);
   const [shown, setShown] = useState<"palette" | "keys" | "messages">();
   useEffect(() => listenForKeys(), []);
   useEffect(() => {
@@ -149,6 +171,7 @@ export function App() {
   const { undo, redo } = useGlobalActions({ palette: () => setShown("palette"), keys: () => setShown("keys"), messages });
   const PageShown = SHOWN[page];
   const close = (): void => setShown(undefined);
+  if (shutOut) return <ShutOut />;
   return (
     <Tooltip.Provider delayDuration={500} skipDelayDuration={200}>
       {project && <OpenProject project={project} />}

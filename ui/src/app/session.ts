@@ -1,5 +1,6 @@
 import { create } from "zustand";
 import { flush, forgetOpen, keepIn, readKept, settle, useEdits, whenRefused } from "../api/edits";
+import { whenShutOut } from "../api/client";
 import { follow } from "../api/events";
 import { invalidate, invalidateAll, update, useQueries } from "../api/queries";
 import type { DeskEvent, Job, ProjectState, SettingsState } from "../api/shapes";
@@ -10,11 +11,13 @@ import { type ToastLevel, toast } from "./toasts";
 interface Session {
   /** Undefined until the first connection. */
   connected: boolean | undefined;
+  /** The server asks for its token: this browser was not let in, or the server is another one now. */
+  shut_out: boolean;
   /** Lines of jobs that run, as they come. */
   logs: Record<number, string[]>;
 }
 
-export const useSession = create<Session>(() => ({ connected: undefined, logs: {} }));
+export const useSession = create<Session>(() => ({ connected: undefined, shut_out: false, logs: {} }));
 
 const LOG_LINES_MAX = 2_000;
 
@@ -104,6 +107,7 @@ function take(event: DeskEvent): void {
 
 /** Follow the server from here on. */
 export function startSession(): void {
+  whenShutOut(() => useSession.setState({ shut_out: true }));
   whenRefused((refused, why) => {
     const value = refused.edit.edit === "set" && typeof refused.edit.value === "string" ? refused.edit.value : undefined;
     toast("bad", i18n.t("edits.refused", { why }), value);
@@ -114,7 +118,7 @@ export function startSession(): void {
     onEvent: take,
     onConnection: (connected) => {
       if (!connected) forgetOpen();
-      useSession.setState({ connected });
+      useSession.setState(connected ? { connected, shut_out: false } : { connected });
       if (connected) {
         useEdits.setState({ reachable: true });
         void flush().then(() => {

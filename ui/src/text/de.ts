@@ -1,7 +1,7 @@
 import type { en } from "./en";
 
 export const de: typeof en = {
-  app: { pages: "Seiten", skip: "Zum Inhalt springen", reconnecting: "Verbindung verloren, wird wiederhergestellt …" },
+  app: { pages: "Seiten", skip: "Zum Inhalt springen", reconnecting: "Verbindung verloren, wird wiederhergestellt …", shut_out: "Dieser Browser hat keinen Zugang", shut_out_hint: "Öffnen Sie die Adresse, die das Studio beim Start ausgegeben hat; sie enthält den Schlüssel. Was Sie geschrieben haben und noch nicht gespeichert ist, behält dieser Browser." },
   common: { again: "Noch einmal", cancel: "Abbrechen", close: "Schließen", failed: "Das hat nicht geklappt", loading: "Lädt …", stop: "Anhalten" },
   pages: { welcome: "Start", story: "Skript", board: "Bilder", export: "Export", queue: "Aufträge", models: "Modelle", settings: "Optionen" },
   kinds: { film: "Film", cast: "Figur", place: "Ort", scene: "Szene", shot: "Einstellung" },

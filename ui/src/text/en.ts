@@ -1,5 +1,5 @@
 export const en = {
-  app: { pages: "Pages", skip: "Skip to the page", reconnecting: "Connection lost, reconnecting…" },
+  app: { pages: "Pages", skip: "Skip to the page", reconnecting: "Connection lost, reconnecting…", shut_out: "This browser is not let in", shut_out_hint: "Open the address that the studio printed when it started; it holds the key. What you typed and is not saved yet is kept in this browser." },
   common: { again: "Try again", cancel: "Cancel", close: "Close", failed: "That did not work", loading: "Loading…", stop: "Stop" },
   pages: { welcome: "Home", story: "Story", board: "Board", export: "Export", queue: "Queue", models: "Models", settings: "Settings" },
   kinds: { film: "Film", cast: "Cast", place: "Place", scene: "Scene", shot: "Shot" },

@@ -15,7 +15,7 @@ const { applyEdit } = await import(`data:text/javascript,${encodeURIComponent(co
 
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2" };
 export const CSP =
-  "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; style-src 'self' 'unsafe-inline'; connect-src 'self' ws:; object-src 'none'; base-uri 'none'";
+  "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; style-src 'self' 'unsafe-inline'; font-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 const VERBS = ["waits", "turns away from the window", "reads the letter twice", "hears the ferry", "counts the steps", "opens the door a little"];
 const WHO = ["MARA", "ELIAS", "THE KEEPER"];
@@ -191,7 +191,7 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
     "models.list": () => [model("smollm2-135m-instruct-q4_1", "SmolLM2 135M Instruct (Q4_1)", "text", 98e6, 98e6, true, true), model("qwen3-8b", "Qwen3 8B (Q4_K)", "text", 5e9, 2e9, true, false), model("kokoro-82m", "Kokoro 82M", "speech", 326e6, 326e6, true, true), model("realesrgan-x2", "RealESRGAN 2x", "upscale", 67e6, 0, true, true), model("research-x2", "Research upscaler", "upscale", 120e6, 0, false, false)],
     "models.pull": () => job("models.pull", "Fetch", { type: "model", whole: true }), "models.verify": () => job("models.verify", "Verify", { type: "model", whole: true }), "models.remove": () => ({ bytes: 1, left: [] }),
     "settings.get": settingsState,
-    "settings.set": ({ field, value }) => { settings = { ...settings, [field]: value }; tell({ type: "settings_changed" }); return settingsState(); },
+    "settings.set": ({ field, value }) => { if (field !== "llm_key") settings = { ...settings, [field]: value }; tell({ type: "settings_changed" }); return settingsState(); },
     "settings.test_llm": () => ({ ok: true, what: "SmolLM2 135M Instruct answered “Yes.” in 0.4 s" }),
     "cache.prune": () => ({ bytes: 12.4e9 }), "diagnostics.bundle": () => ({ path: "/home/maker/longtake-diagnostics.zip" }),
   };

@@ -85,8 +85,11 @@ export function CardGrid({ state, cardPx, onFile, onRender }: Props) {
   const order = useMemo(() => script.scenes.flatMap((scene) => scene.shots.map((shot) => shot.id)), [script.scenes]);
   const focusCard = (id: string | undefined): void => {
     if (id === undefined) return;
+    const card = (): HTMLElement | null | undefined => scroller.current?.querySelector<HTMLElement>(`[data-card="${CSS.escape(id)}"]`);
+    // A card in sight takes the focus at once, so that a held key goes on from it.
+    card()?.focus();
     reveal({ kind: "shot", id });
-    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-card="${CSS.escape(id)}"]`)?.focus());
+    requestAnimationFrame(() => card()?.focus());
   };
   const keys = (event: React.KeyboardEvent): void => {
     if (event.altKey || event.ctrlKey || event.metaKey || !(event.target instanceof HTMLElement) || !event.target.dataset["card"]) return;
