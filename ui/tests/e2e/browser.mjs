@@ -7,7 +7,7 @@ const PLACES = [process.env.LONGTAKE_CHROMIUM, "/usr/bin/chromium", "/usr/bin/ch
 export async function openBrowser() {
   const executablePath = PLACES.find((place) => place && existsSync(place));
   if (!executablePath) throw new Error("cannot find a Chromium; install it (apt-get install chromium) or name it in LONGTAKE_CHROMIUM");
-  return chromium.launch({ executablePath, args: ["--no-sandbox", "--force-color-profile=srgb"] });
+  return chromium.launch({ executablePath, args: ["--no-sandbox", "--force-color-profile=srgb", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream", "--autoplay-policy=no-user-gesture-required"] });
 }
 
 /** The address of a page of the studio. */

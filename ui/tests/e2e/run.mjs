@@ -3,7 +3,7 @@
 //   LONGTAKE_BIN=target/debug/longtake npm run e2e [-- NAME…]     against the program
 //   npm run e2e -- --fake [NAME…]                                  against the server in memory
 //
-// Without LONGTAKE_BIN the tests that need the program are named as not run.
+// Without LONGTAKE_BIN the tests that need the program are named as skipped. Prints TAP.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { startFake } from "../fake/server.mjs";
@@ -12,12 +12,13 @@ import { startStudio } from "./studio.mjs";
 import { board } from "./tests/board.mjs";
 import { exporting } from "./tests/export.mjs";
 import { household } from "./tests/household.mjs";
+import { large } from "./tests/large.mjs";
 import { outside } from "./tests/outside.mjs";
 import { story } from "./tests/story.mjs";
 import { welcome } from "./tests/welcome.mjs";
 import { writing } from "./tests/writing.mjs";
 
-const TESTS = [...welcome, ...story, ...writing, ...board, ...exporting, ...household, ...outside];
+const TESTS = [...welcome, ...story, ...writing, ...board, ...exporting, ...household, ...large, ...outside];
 const words = process.argv.slice(2);
 const fake = words.includes("--fake");
 const only = words.filter((word) => !word.startsWith("--"));
@@ -28,10 +29,11 @@ if (out) mkdirSync(out, { recursive: true });
 
 const browser = await openBrowser();
 let [passed, failed, skipped] = [0, 0, 0];
-for (const test of chosen) {
+console.log(`1..${chosen.length}`);
+for (const [at, test] of chosen.entries()) {
   if ((fake && test.real) || (!fake && !binary)) {
     skipped += 1;
-    console.log(`not run: ${test.name} (needs the program: set LONGTAKE_BIN)`);
+    console.log(`ok ${at + 1} - ${test.name} # SKIP needs the program: set LONGTAKE_BIN`);
     continue;
   }
   const started = Date.now();
@@ -55,10 +57,11 @@ for (const test of chosen) {
     await test.run({ page, api, studio, browser, context, fake });
     if (errors.length > 0) throw new Error(`the page reported: ${errors.join("; ")}`);
     passed += 1;
-    console.log(`passed: ${test.name} (${Date.now() - started} ms)`);
+    console.log(`ok ${at + 1} - ${test.name} # time=${Date.now() - started}ms`);
   } catch (error) {
     failed += 1;
-    console.log(`FAILED: ${test.name} (${Date.now() - started} ms)\n  ${String(error.stack ?? error).split("\n").slice(0, 12).join("\n  ")}${errors.length > 0 ? `\n  page: ${errors.join("; ")}` : ""}`);
+    const said = [...String(error.stack ?? error).split("\n").slice(0, 14), ...errors.map((each) => `page: ${each}`)];
+    console.log(`not ok ${at + 1} - ${test.name} # time=${Date.now() - started}ms\n${said.map((line) => `#   ${line}`).join("\n")}`);
     if (out) await page.screenshot({ path: join(out, `failed-${test.name.replaceAll(/\W+/g, "-")}.png`) }).catch(() => undefined);
   }
   if (out && !test.real) await page.screenshot({ path: join(out, `${test.name.replaceAll(/\W+/g, "-")}.png`) }).catch(() => undefined);
@@ -66,5 +69,5 @@ for (const test of chosen) {
   await studio.close();
 }
 await browser.close();
-console.log(`${passed} passed, ${failed} failed, ${skipped} not run`);
+console.log(`# ${passed} passed, ${failed} failed, ${skipped} not run`);
 process.exit(failed === 0 ? 0 : 1);

@@ -1,40 +1,28 @@
-import { FileText, ImagePlus, Play, Sparkles } from "lucide-react";
-import type { ReactNode } from "react";
+import { FileText, Play, Sparkles } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { mediaUrl } from "../../api/client";
 import { edit as doEdit } from "../../api/edits";
 import type { Edit, Json, ProjectState, Shot } from "../../api/shapes";
 import { go } from "../../app/route";
 import { Button, IconButton } from "../../parts/Button";
-import { Labelled, Select, TextField } from "../../parts/Field";
+import { Labelled, TextField } from "../../parts/Field";
 import { fpsOf } from "../../parts/figures";
 import { Badge } from "../../parts/states";
 import { LengthInput } from "../story/LengthInput";
 import { setShot, textOrNull } from "../story/changes";
 import { CameraEditor } from "./CameraEditor";
+import { JoinEditor } from "./JoinEditor";
 import { LinesEditor } from "./LinesEditor";
+import { PictureEditor } from "./PictureEditor";
+import { Section } from "./Section";
 import { SoundsEditor } from "./SoundsEditor";
 import { TitlesEditor } from "./TitlesEditor";
-import { placeMedia } from "./media";
-import { BLENDS, type Blend, parseTransition, transitionText } from "./transition";
 
 interface Props {
   state: ProjectState;
   shot: Shot;
   onChooseFile: () => void;
   onRender: () => void;
-}
-
-export function Section({ title, aside, children }: { title: string; aside?: ReactNode; children: ReactNode }) {
-  return (
-    <section className="flex flex-col gap-3 border-t border-line px-4 py-4">
-      <div className="flex min-h-7 items-center justify-between gap-2">
-        <h3 className="font-medium text-loud">{title}</h3>
-        {aside}
-      </div>
-      {children}
-    </section>
-  );
 }
 
 const STATE_TONES = { made: "good", missing: "plain", running: "accent", failed: "bad" } as const;
@@ -49,9 +37,6 @@ export function Inspector({ state, shot, onChooseFile, onRender }: Props) {
   };
   const set = (field: string, value: Json): void => edit(setShot(shot.id, field, value));
   const fps = fpsOf(script.fps);
-  const { blend, length } = parseTransition(shot.transition);
-  const files = Object.entries(state.pictures).filter(([, file]) => !file.missing && (file.kind === "picture" || file.kind === "video"));
-  const shown = shot.picture ?? shot.video?.file ?? "";
   const aspect = state.film.width_px / state.film.height_px || 16 / 9;
   return (
     <div className="flex flex-col">
@@ -73,27 +58,7 @@ export function Inspector({ state, shot, onChooseFile, onRender }: Props) {
           </details>
         )}
       </div>
-      <Section
-        title={t("shot.picture")}
-        aside={
-          <Button size="sm" icon={ImagePlus} onClick={onChooseFile}>
-            {t("board.choose_file")}
-          </Button>
-        }
-      >
-        <Select
-          label={t("shot.file")}
-          value={shown}
-          choices={[{ value: "", label: t("shot.no_file") }, ...files.map(([name]) => ({ value: name, label: name }))]}
-          onChange={(name) => {
-            if (name === "") return set(shot.video ? "/video" : "/picture", null);
-            return edit(placeMedia(shot, state.pictures[name]?.kind === "video" ? "video" : "picture", name));
-          }}
-          hint={t("board.drop_hint")}
-        />
-        <Select label={t("shot.fit")} value={shot.fit} choices={[{ value: "cover", label: t("shot.cover") }, { value: "contain", label: t("shot.contain") }]} onChange={(fit) => set("/fit", fit)} />
-        <TextField label={t("shot.depicts")} multiline rows={2} value={shot.depicts ?? ""} placeholder={t("shot.depicts_hint")} onCommit={(text) => set("/depicts", textOrNull(text))} />
-      </Section>
+      <PictureEditor state={state} shot={shot} edit={edit} onChooseFile={onChooseFile} />
       <Section title={t("shot.story")}>
         <div className="grid grid-cols-[minmax(0,1fr)_auto] gap-3">
           <TextField label={t("shot.framing")} value={shot.framing ?? ""} placeholder={t("shot.framing_hint")} list="framings" onCommit={(text) => set("/framing", textOrNull(text))} />
@@ -119,16 +84,7 @@ export function Inspector({ state, shot, onChooseFile, onRender }: Props) {
       <LinesEditor state={state} shot={shot} edit={edit} />
       <SoundsEditor state={state} shot={shot} edit={edit} />
       <TitlesEditor shot={shot} edit={edit} fps={fps} />
-      <Section title={t("shot.transition")}>
-        <div className="grid grid-cols-2 gap-3">
-          <Select label={t("shot.into")} value={blend} choices={BLENDS.map((each) => ({ value: each, label: t(`blends.${each}`) }))} onChange={(next) => set("/transition", transitionText(next as Blend, length))} />
-          {blend !== "cut" && (
-            <Labelled label={t("shot.length")} id={`blend-${shot.id}`}>
-              <LengthInput id={`blend-${shot.id}`} label={t("shot.blend_length")} value={length} fps={fps} onCommit={(text) => set("/transition", transitionText(blend, text))} className="h-8 w-full rounded-md" />
-            </Labelled>
-          )}
-        </div>
-      </Section>
+      <JoinEditor script={script} shot={shot} edit={edit} />
       <Section title={t("shot.note")}>
         <TextField label={t("shot.note_label")} multiline rows={2} value={shot.note ?? ""} onCommit={(text) => set("/note", textOrNull(text))} />
       </Section>

@@ -4,7 +4,8 @@ import type { Edit, ProjectState, Shot } from "../../api/shapes";
 import { Button, IconButton } from "../../parts/Button";
 import { Select, TextField } from "../../parts/Field";
 import { addLine, removeLine, setShot } from "../story/changes";
-import { Section } from "./Inspector";
+import { RecordVoice } from "./RecordVoice";
+import { Section } from "./Section";
 
 /** What is said in a shot, and the recorded voices. */
 export function LinesEditor({ state, shot, edit }: { state: ProjectState; shot: Shot; edit: (change: Edit | undefined) => void }) {
@@ -36,6 +37,9 @@ export function LinesEditor({ state, shot, edit }: { state: ProjectState; shot: 
             <IconButton icon={Trash2} size="sm" label={t("story.remove_line")} onClick={() => edit(removeLine(shot, at))} />
           </div>
           <TextField label={t("shot.words")} multiline rows={2} value={line.text} onCommit={(text) => edit(text.trim() === "" ? removeLine(shot, at) : setShot(shot.id, `/lines/${at}/text`, text))} />
+          <div className="flex flex-wrap items-end gap-2">
+            <RecordVoice project={state.project} name={shot.id} onRecorded={(file) => edit(setShot(shot.id, `/lines/${at}/voice`, file))} />
+          </div>
           {(sounds.length > 0 || line.voice) && (
             <Select
               label={t("shot.recorded")}

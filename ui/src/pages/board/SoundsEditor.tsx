@@ -5,7 +5,7 @@ import { Button, IconButton } from "../../parts/Button";
 import { Select } from "../../parts/Field";
 import { NumberInput } from "../../parts/NumberInput";
 import { setShot } from "../story/changes";
-import { Section } from "./Inspector";
+import { Section } from "./Section";
 
 /** Sounds of the place and in the picture. */
 export function SoundsEditor({ state, shot, edit }: { state: ProjectState; shot: Shot; edit: (change: Edit | undefined) => void }) {

@@ -5,7 +5,7 @@ import { Button, IconButton } from "../../parts/Button";
 import { Labelled, Select, TextField } from "../../parts/Field";
 import { LengthInput } from "../story/LengthInput";
 import { setShot } from "../story/changes";
-import { Section } from "./Inspector";
+import { Section } from "./Section";
 
 const ROLES: TitleRole[] = ["title", "subtitle", "lower-third", "caption"];
 

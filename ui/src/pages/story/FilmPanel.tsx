@@ -5,6 +5,7 @@ import { IconButton } from "../../parts/Button";
 import { TextField } from "../../parts/Field";
 import { clockText, fpsOf } from "../../parts/figures";
 import { typedLength } from "./LengthInput";
+import { MusicPanel } from "./MusicPanel";
 import { textOrNull } from "./changes";
 import { useStory } from "./context";
 
@@ -51,6 +52,7 @@ export function FilmPanel({ state }: { state: ProjectState }) {
           <dd className="numeric text-loud">{script.fps ?? "—"}</dd>
         </div>
       </dl>
+      <MusicPanel state={state} />
     </div>
   );
 }

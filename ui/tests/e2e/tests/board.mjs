@@ -81,6 +81,20 @@ export const board = [
     },
   },
   {
+    name: "board: a voice is recorded for a line",
+    async run({ page, api, ...rest }) {
+      const project = await openSample({ page, api, ...rest });
+      const spoken = async () => shotsOf(await api("project.state", { project })).find((shot) => shot.lines?.length > 0);
+      const { id } = await spoken();
+      await toPage(page, "Board");
+      await card(page, id).click();
+      await page.getByRole("complementary").getByRole("button", { name: "Record" }).first().click();
+      await page.waitForTimeout(1200);
+      await page.getByRole("button", { name: /^Stop 0:0/ }).click();
+      await until(spoken, (shot) => shot.lines[0].voice?.startsWith(id), "the line has the recorded voice");
+    },
+  },
+  {
     name: "board: one shot is made, after what will run was shown",
     real: true,
     async run({ page, api, ...rest }) {
