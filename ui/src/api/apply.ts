@@ -81,6 +81,8 @@ function mapShots(script: Script, change: (shots: Shot[], scene: Scene) => Shot[
 }
 
 function inserted<T>(list: T[], item: T, after: string | undefined, idOf: (item: T) => string): T[] {
+  // The server's state may hold it already, before the answer to the edit has come.
+  if (list.some((each) => idOf(each) === idOf(item))) return list;
   const at = after === undefined ? 0 : list.findIndex((each) => idOf(each) === after) + 1;
   return [...list.slice(0, at), item, ...list.slice(at)];
 }

@@ -26,39 +26,18 @@ let running: Promise<void> | undefined;
 let again: ReturnType<typeof setTimeout> | undefined;
 const RETRY_MILLIS = 2_000;
 
-const KEPT = "longtake.edits";
-
 /** Say what to do when the server refuses an edit: it has been taken back already. */
 export function whenRefused(tell: Refused): void {
   onRefused = tell;
 }
 
-/** Edits that an earlier page could not send are read again and sent. */
-export function readKept(storage: Storage): void {
-  try {
-    const kept = JSON.parse(storage.getItem(KEPT) ?? "[]") as PendingEdit[];
-    const open = new Set(useEdits.getState().pending.map((each) => each.key));
-    const earlier = kept.filter((each) => !open.has(each.key));
-    if (earlier.length > 0) {
-      useEdits.setState((state) => ({ pending: [...earlier, ...state.pending] }));
-      flush();
-    }
-  } catch {
-    storage.removeItem(KEPT);
-  }
-}
-
-/** Keep what is not saved yet over a reload. */
-export function keepIn(storage: Storage): () => void {
-  return useEdits.subscribe((state) => {
-    const unsaved = state.pending.filter((each) => each.taken === undefined);
-    try {
-      if (unsaved.length === 0) storage.removeItem(KEPT);
-      else storage.setItem(KEPT, JSON.stringify(unsaved));
-    } catch {
-      // The store of the browser is full: the edits still wait in memory.
-    }
-  });
+/** Edits of an earlier page that were never sent go before those of this one. */
+export function adopt(earlier: PendingEdit[]): void {
+  const known = new Set(useEdits.getState().pending.map((each) => each.key));
+  const missed = earlier.filter((each) => !known.has(each.key));
+  if (missed.length === 0) return;
+  useEdits.setState((state) => ({ pending: [...missed, ...state.pending] }));
+  void flush();
 }
 
 const opened = new Map<string, Promise<void>>();

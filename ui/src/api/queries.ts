@@ -37,11 +37,19 @@ function patch(key: string, change: (entry: Entry) => Partial<Entry>): void {
   });
 }
 
+let before: (args: Record<string, unknown>) => Promise<void> = () => Promise.resolve();
+
+/** Say what must have happened before something can be asked with these arguments. */
+export function beforeAsking(prepare: (args: Record<string, unknown>) => Promise<void>): void {
+  before = prepare;
+}
+
 async function load(key: string): Promise<void> {
   const entry = useQueries.getState().entries[key];
   if (!entry || entry.loading) return;
   patch(key, () => ({ loading: true, stale: false }));
   try {
+    await before(entry.args);
     const data = await call(entry.name, entry.args as ArgsOf<CommandName>);
     patch(key, (now) => ({ data: share(now.data, data), error: undefined, loading: false }));
   } catch (error) {

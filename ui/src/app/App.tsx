@@ -3,7 +3,7 @@ import { Tooltip } from "radix-ui";
 import { Suspense, lazy, useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { call, said } from "../api/client";
-import { ensureOpen, flush, forgetOpen } from "../api/edits";
+import { flush, forgetOpen } from "../api/edits";
 import { useProject } from "../api/project";
 import { invalidate, useQuery } from "../api/queries";
 import { Button } from "../parts/Button";
@@ -105,13 +105,9 @@ function useGlobalActions(open: { palette: () => void; keys: () => void; message
   return { undo, redo };
 }
 
-/** The project is opened again after a reload or when the server came back. */
-function OpenProject({ project }: { project: string }) {
+/** The window is called after the open project. */
+function WindowTitle({ project }: { project: string }) {
   const { state } = useProject(project);
-  const connected = useSession((session) => session.connected);
-  useEffect(() => {
-    if (connected) void ensureOpen(project).catch((error: unknown) => toast("bad", said(error)));
-  }, [project, connected]);
   const title = state?.script.title;
   useEffect(() => {
     document.title = title ? `${title} · Longtake` : "Longtake";
@@ -174,7 +170,7 @@ export function App() {
   if (shutOut) return <ShutOut />;
   return (
     <Tooltip.Provider delayDuration={500} skipDelayDuration={200}>
-      {project && <OpenProject project={project} />}
+      {project && <WindowTitle project={project} />}
       <Shell onPalette={() => setShown("palette")} onMessages={messages} onUndo={undo} onRedo={redo}>
         <Failure key={`${page} ${project}`}>
           <Suspense fallback={<div className="p-6"><SkeletonRows rows={4} /></div>}>

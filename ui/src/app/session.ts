@@ -1,8 +1,9 @@
 import { create } from "zustand";
-import { flush, forgetOpen, keepIn, readKept, settle, useEdits, whenRefused } from "../api/edits";
+import { ensureOpen, flush, forgetOpen, settle, useEdits, whenRefused } from "../api/edits";
 import { whenShutOut } from "../api/client";
 import { follow } from "../api/events";
-import { invalidate, invalidateAll, update, useQueries } from "../api/queries";
+import { keepEdits } from "../api/kept";
+import { beforeAsking, invalidate, invalidateAll, update, useQueries } from "../api/queries";
 import type { DeskEvent, Job, ProjectState, SettingsState } from "../api/shapes";
 import i18n from "../text";
 import { takeSettings, usePrefs } from "./prefs";
@@ -107,12 +108,14 @@ function take(event: DeskEvent): void {
 
 /** Follow the server from here on. */
 export function startSession(): void {
+  beforeAsking(async ({ project }) => {
+    if (typeof project === "string") await ensureOpen(project);
+  });
   whenShutOut(() => useSession.setState({ shut_out: true }));
   whenRefused((refused, why) => {
     const value = refused.edit.edit === "set" && typeof refused.edit.value === "string" ? refused.edit.value : undefined;
     toast("bad", i18n.t("edits.refused", { why }), value);
   });
-  keepIn(localStorage);
   let before = false;
   follow({
     onEvent: take,
@@ -128,7 +131,7 @@ export function startSession(): void {
       }
     },
   });
-  readKept(localStorage);
+  void keepEdits({ local: localStorage, session: sessionStorage, locks: navigator.locks });
   // What an answer of the server holds need not be laid over it any more.
   useQueries.subscribe((now, earlier) => {
     for (const [key, entry] of Object.entries(now.entries)) {

@@ -312,6 +312,7 @@ export const de: typeof en = {
     text: "Text",
     at: "Beginnt bei",
     for: "Bleibt",
+    to_end: "bis zum Ende",
     remove: "Titel entfernen",
   },
   camera: {
@@ -346,7 +347,6 @@ export const de: typeof en = {
     drop_hint: "Bild, Video oder Ton lassen sich auch auf eine Karte ziehen.",
     earlier: "Einstellung nach vorn",
     later: "Einstellung nach hinten",
-    improve: "Im Drehbuch öffnen",
     to_story: "Im Drehbuch zeigen",
     play_made: "Fertige Einstellung abspielen",
     none: "Noch keine Einstellungen",
@@ -357,13 +357,14 @@ export const de: typeof en = {
   },
   media: {
     as_what: "Was ist dieser Ton?",
-    uses: { picture: "Bild", video: "Video", voice: "Aufgenommene Stimme", effect: "Geräusch", ambience: "Atmosphäre" },
+    uses: { picture: "Bild", video: "Video", voice: "Aufgenommene Stimme", effect: "Geräusch", ambience: "Atmosphäre", music: "Musik" },
     hints: {
       picture: "Die Einstellung zeigt es.",
       video: "Die Einstellung zeigt es.",
       voice: "Spricht den ersten Satz der Einstellung.",
       effect: "Einmal zu hören, von Anfang an.",
       ambience: "Unter der ganzen Einstellung, in Schleife.",
+      music: "Von dieser Einstellung bis zum Ende des Films.",
     },
     placed: "{{name}} liegt auf Einstellung {{shot}}.",
     no_line: "Einstellung {{shot}} hat keinen Satz für eine Stimme.",

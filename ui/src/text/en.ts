@@ -310,6 +310,7 @@ export const en = {
     text: "Text",
     at: "Starts at",
     for: "Stays for",
+    to_end: "to the end",
     remove: "Remove title",
   },
   camera: {
@@ -344,7 +345,6 @@ export const en = {
     drop_hint: "You can also drop a picture, video or sound on a card.",
     earlier: "Move the shot earlier",
     later: "Move the shot later",
-    improve: "Open in the story",
     to_story: "Show in the story",
     play_made: "Play the made shot",
     none: "No shots yet",
@@ -355,13 +355,14 @@ export const en = {
   },
   media: {
     as_what: "What is this sound?",
-    uses: { picture: "Picture", video: "Video", voice: "Recorded voice", effect: "Sound effect", ambience: "Ambience" },
+    uses: { picture: "Picture", video: "Video", voice: "Recorded voice", effect: "Sound effect", ambience: "Ambience", music: "Music" },
     hints: {
       picture: "The shot shows it.",
       video: "The shot shows it.",
       voice: "Speaks the first line of the shot.",
       effect: "Heard once, from the start of the shot.",
       ambience: "Under the whole shot, looped.",
+      music: "From this shot to the end of the film.",
     },
     placed: "{{name}} is on shot {{shot}}.",
     no_line: "Shot {{shot}} has no line for a voice to speak.",

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { edit, flush, forgetOpen, keepIn, readKept, settle, useEdits, whenRefused } from "../../src/api/edits";
+import { edit, flush, forgetOpen, settle, useEdits, whenRefused } from "../../src/api/edits";
+import { keepEdits } from "../../src/api/kept";
 import { merged } from "../../src/api/project";
 import { useQueries } from "../../src/api/queries";
 import type { Edit } from "../../src/api/shapes";
@@ -16,6 +17,7 @@ beforeEach(() => {
   forgetOpen();
   whenRefused(() => undefined);
   localStorage.clear();
+  sessionStorage.clear();
 });
 
 describe("edits on their way", () => {
@@ -95,26 +97,57 @@ describe("edits on their way", () => {
   });
 
   it("outlive the page", async () => {
-    const stop = keepIn(localStorage);
+    const places = { local: localStorage, session: sessionStorage, locks: undefined };
     serve({
       "project.open": () => {
         throw new Error("away");
       },
     });
+    const stop = await keepEdits(places);
     edit(P, set("one"));
     await flush();
     stop();
     useEdits.setState({ pending: [], reachable: true });
     const { calls } = serve({ "project.open": () => base, "project.edit": () => ({ revision: 6 }) });
-    readKept(localStorage);
+    const stopAgain = await keepEdits(places);
     await flush();
+    stopAgain();
     expect(sent(calls)).toEqual(["one"]);
+    expect(localStorage).toHaveLength(0);
   });
 
-  it("of a broken store do no harm", () => {
-    localStorage.setItem("longtake.edits", "{broken");
-    readKept(localStorage);
+  it("of a tab that is gone are taken up, those of a living one are not", async () => {
+    const left = (value: string) => JSON.stringify([{ key: value, project: P, edit: set(value) }]);
+    localStorage.setItem("longtake.edits.gone", left("orphan"));
+    localStorage.setItem("longtake.edits.alive", left("busy"));
+    const locks = {
+      request: async (name: string, ...rest: unknown[]) => {
+        const run = rest.at(-1) as (lock: unknown) => unknown;
+        if (rest.length === 1) return undefined;
+        return run(name.endsWith("gone") ? {} : null);
+      },
+    } as unknown as LockManager;
+    const { calls } = serve({ "project.open": () => base, "project.edit": () => ({ revision: 6 }) });
+    const stop = await keepEdits({ local: localStorage, session: sessionStorage, locks });
+    await flush();
+    stop();
+    expect(sent(calls)).toEqual(["orphan"]);
+    expect(localStorage.getItem("longtake.edits.alive")).not.toBeNull();
+    expect(localStorage.getItem("longtake.edits.gone")).toBeNull();
+  });
+
+  it("of a broken store do no harm", async () => {
+    sessionStorage.setItem("longtake.tab", "t");
+    localStorage.setItem("longtake.edits.t", "{broken");
+    const stop = await keepEdits({ local: localStorage, session: sessionStorage, locks: undefined });
+    stop();
     expect(useEdits.getState().pending).toEqual([]);
-    expect(localStorage.getItem("longtake.edits")).toBeNull();
+    expect(localStorage.getItem("longtake.edits.t")).toBeNull();
+  });
+
+  it("are not seen twice when the server's state is there before the answer", () => {
+    useEdits.setState({ pending: [{ key: "k", project: P, edit: { edit: "add", kind: "shot", scene: "a", body: { id: "n", length: "1 s" } } }] });
+    const holds = state(script({ a: [shot("n"), shot("a1")] }), 6);
+    expect(merged(holds, useEdits.getState().pending).script.scenes[0]?.shots.map((each) => each.id)).toEqual(["n", "a1"]);
   });
 });

@@ -9,7 +9,7 @@ import { parseTransition, transitionText } from "../../src/pages/board/transitio
 import { typedLength } from "../../src/pages/story/LengthInput";
 import { textDiff } from "../../src/pages/story/textDiff";
 import { bytesText, clockText, fpsOf, lengthSecs, waitText } from "../../src/parts/figures";
-import { shot } from "./kit";
+import { script, shot } from "./kit";
 
 describe("camera moves", () => {
   it.each([
@@ -51,21 +51,23 @@ describe("camera moves", () => {
 });
 
 describe("media on a shot", () => {
+  const film = script({ s: [shot("a")] });
+
   it("knows what a file may be", () => {
     expect(usesOf("image/png", "a 場景#1.png")).toEqual(["picture"]);
     expect(usesOf("", "a.MOV")).toEqual(["video"]);
-    expect(usesOf("audio/wav", "x")).toEqual(["voice", "effect", "ambience"]);
+    expect(usesOf("audio/wav", "x")).toEqual(["voice", "effect", "ambience", "music"]);
     expect(usesOf("application/zip", "a.zip")).toEqual([]);
   });
 
   it("clears what a picture takes the place of, in the same step", () => {
-    const edit = placeMedia(shot("a", { video: { file: "v.mp4" }, colour: undefined }), "picture", "p.png");
+    const edit = placeMedia(film, shot("a", { video: { file: "v.mp4" }, colour: undefined }), "picture", "p.png");
     expect(edit?.edit).toBe("several");
     expect(edit?.edit === "several" && edit.edits.map((each) => each.edit === "set" && [each.field, each.value])).toEqual([
       ["/video", null],
       ["/picture", "p.png"],
     ]);
-    expect(placeMedia(shot("a"), "voice", "v.wav")).toBeUndefined();
+    expect(placeMedia(film, shot("a"), "voice", "v.wav")).toBeUndefined();
   });
 });
 

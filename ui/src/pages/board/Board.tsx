@@ -63,9 +63,9 @@ function OpenBoard({ state }: { state: ProjectState }) {
   };
   const group = t("pages.board");
   useOffer("board", [
-    { id: "board.missing", title: t("board.make_missing", { count: missing }), group, icon: Play, keys: "Mod+Enter", whileTyping: true, enabled: missing > 0, run: () => setPlan("missing") },
+    { id: "board.missing", title: t("board.make_missing", { count: missing }), group, icon: Play, keys: "Mod+Enter", enabled: missing > 0, run: () => setPlan("missing") },
     { id: "board.all", title: t("board.make_all"), group, icon: Play, run: () => setPlan("all") },
-    { id: "board.one", title: t("board.make_one"), group, icon: Play, keys: "Mod+Shift+Enter", whileTyping: true, enabled: !!chosen, run: () => chosen && setPlan({ shots: [chosen.id] }) },
+    { id: "board.one", title: t("board.make_one"), group, icon: Play, keys: "Mod+Shift+Enter", enabled: !!chosen, run: () => chosen && setPlan({ shots: [chosen.id] }) },
     { id: "board.file", title: t("board.choose_file"), group, icon: ImagePlus, keys: "Mod+O", enabled: !!chosen, run: () => picker.current?.click() },
     { id: "board.up", title: t("board.earlier"), group, keys: "Alt+Left", whileTyping: false, enabled: !!chosen, run: () => step(-1) },
     { id: "board.down", title: t("board.later"), group, keys: "Alt+Right", whileTyping: false, enabled: !!chosen, run: () => step(1) },

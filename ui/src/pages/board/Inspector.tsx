@@ -1,4 +1,5 @@
 import { FileText, Play, Sparkles } from "lucide-react";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { mediaUrl } from "../../api/client";
 import { edit as doEdit } from "../../api/edits";
@@ -9,7 +10,10 @@ import { Labelled, TextField } from "../../parts/Field";
 import { fpsOf } from "../../parts/figures";
 import { Badge } from "../../parts/states";
 import { LengthInput } from "../story/LengthInput";
+import { RewriteDialog } from "../story/RewriteDialog";
 import { setShot, textOrNull } from "../story/changes";
+import type { RewriteTarget } from "../story/context";
+import { review } from "../story/selection";
 import { CameraEditor } from "./CameraEditor";
 import { JoinEditor } from "./JoinEditor";
 import { LinesEditor } from "./LinesEditor";
@@ -31,6 +35,7 @@ const STATE_TONES = { made: "good", missing: "plain", running: "accent", failed:
 export function Inspector({ state, shot, onChooseFile, onRender }: Props) {
   const { t } = useTranslation();
   const { project, script } = state;
+  const [target, setTarget] = useState<RewriteTarget>();
   const status = state.shots[shot.id];
   const edit = (change: Edit | undefined): void => {
     if (change) doEdit(project, change);
@@ -78,7 +83,7 @@ export function Inspector({ state, shot, onChooseFile, onRender }: Props) {
           value={shot.action ?? ""}
           placeholder={t("shot.action_hint")}
           onCommit={(text) => set("/action", textOrNull(text))}
-          aside={<IconButton icon={Sparkles} size="sm" label={t("board.improve")} onClick={() => go("story", { at: shot.id })} />}
+          aside={<IconButton icon={Sparkles} size="sm" label={t("story.rewrite_shot")} onClick={() => setTarget({ kind: "shot", id: shot.id, title: shot.action || shot.id })} />}
         />
       </Section>
       <LinesEditor state={state} shot={shot} edit={edit} />
@@ -88,6 +93,16 @@ export function Inspector({ state, shot, onChooseFile, onRender }: Props) {
       <Section title={t("shot.note")}>
         <TextField label={t("shot.note_label")} multiline rows={2} value={shot.note ?? ""} onCommit={(text) => set("/note", textOrNull(text))} />
       </Section>
+      <RewriteDialog
+        target={target}
+        project={project}
+        onClose={() => setTarget(undefined)}
+        onReady={() => {
+          setTarget(undefined);
+          review(true);
+          go("story", { at: shot.id });
+        }}
+      />
     </div>
   );
 }

@@ -23,7 +23,7 @@ export function PictureEditor({ state, shot, edit, onChooseFile }: { state: Proj
   const missing = shown !== "" && shown !== COLOUR && state.pictures[shown]?.missing;
   const fields = ["picture", "video", "colour"] as const;
   const show = (choice: string): void => {
-    if (choice !== "" && choice !== COLOUR) return edit(placeMedia(shot, state.pictures[choice]?.kind === "video" ? "video" : "picture", choice));
+    if (choice !== "" && choice !== COLOUR) return edit(placeMedia(state.script, shot, state.pictures[choice]?.kind === "video" ? "video" : "picture", choice));
     const gone = fields.filter((field) => shot[field] !== undefined).map((field) => setShot(shot.id, `/${field}`, null));
     const wanted = choice === COLOUR ? [...gone, setShot(shot.id, "/colour", "#000000")] : gone;
     return edit(wanted.length === 1 ? wanted[0] : wanted.length > 1 ? several(`picture of ${shot.id}`, wanted) : undefined);

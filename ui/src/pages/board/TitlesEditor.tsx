@@ -38,7 +38,7 @@ export function TitlesEditor({ shot, edit, fps }: { shot: Shot; edit: (change: E
                 <LengthInput id={`title-at-${at}`} label={t("titles.at")} value={title.at ?? "0 s"} fps={fps} zero onCommit={(text) => change({ at: text })} className="h-8 w-full rounded-md" />
               </Labelled>
               <Labelled label={t("titles.for")} id={`title-for-${at}`}>
-                <LengthInput id={`title-for-${at}`} label={t("titles.for")} value={title.for ?? ""} fps={fps} onCommit={(text) => change({ for: text })} className="h-8 w-full rounded-md" />
+                <LengthInput id={`title-for-${at}`} label={t("titles.for")} value={title.for ?? ""} fps={fps} placeholder={t("titles.to_end")} onCommit={(text) => change({ for: text })} className="h-8 w-full rounded-md" />
               </Labelled>
             </div>
           </div>

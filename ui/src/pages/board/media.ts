@@ -1,22 +1,22 @@
 import { upload } from "../../api/client";
 import { edit } from "../../api/edits";
 import { scriptNow, shotOf } from "../../api/project";
-import type { Edit, Json, Shot } from "../../api/shapes";
+import type { Edit, Json, Script, Shot } from "../../api/shapes";
 import { several } from "../story/changes";
 
-export type MediaUse = "picture" | "video" | "voice" | "effect" | "ambience";
+export type MediaUse = "picture" | "video" | "voice" | "effect" | "ambience" | "music";
 
 /** What a file may become on a shot, by its type. */
 export function usesOf(type: string, name: string): MediaUse[] {
   if (type.startsWith("image/") || /\.(png|jpe?g|webp|tiff?)$/i.test(name)) return ["picture"];
   if (type.startsWith("video/") || /\.(mp4|mov|mkv|webm|m4v)$/i.test(name)) return ["video"];
-  if (type.startsWith("audio/") || /\.(wav|mp3|flac|ogg|opus|m4a|aac)$/i.test(name)) return ["voice", "effect", "ambience"];
+  if (type.startsWith("audio/") || /\.(wav|mp3|flac|ogg|opus|m4a|aac)$/i.test(name)) return ["voice", "effect", "ambience", "music"];
   return [];
 }
 
 /** The edit that puts a file of the project on a shot. A shot shows one of picture, video and
  *  colour, so the others go with the same step. */
-export function placeMedia(shot: Shot, use: MediaUse, name: string): Edit | undefined {
+export function placeMedia(script: Script, shot: Shot, use: MediaUse, name: string): Edit | undefined {
   const set = (field: string, value: Json): Edit => ({ edit: "set", kind: "shot", id: shot.id, field, value });
   const shows = ["picture", "video", "colour"] as const;
   switch (use) {
@@ -31,6 +31,10 @@ export function placeMedia(shot: Shot, use: MediaUse, name: string): Edit | unde
     case "effect":
     case "ambience":
       return set("/sounds", [...(shot.sounds ?? []), { kind: use, file: name }] as unknown as Json);
+    case "music": {
+      const cue = { file: name, from: shot.id, gain: -14, fade_in: "2 s", fade_out: "2 s" };
+      return { edit: "set", kind: "film", id: "", field: "/music", value: [...(script.music ?? []), cue] };
+    }
   }
 }
 
@@ -39,7 +43,7 @@ export async function dropOn(project: string, shot: string, file: File, use: Med
   const { name } = await upload(project, file);
   const script = scriptNow(project);
   const now = script && shotOf(script, shot);
-  const change = now && placeMedia(now, use, name);
+  const change = now && placeMedia(script, now, use, name);
   if (change) edit(project, change);
   return change !== undefined;
 }

@@ -3,8 +3,8 @@ import { RadioGroup } from "radix-ui";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { flush } from "../../api/edits";
-import { invalidate, useQuery } from "../../api/queries";
-import type { ExportArgs, ExportPreset, ProjectState } from "../../api/shapes";
+import { type Query, invalidate, useQuery } from "../../api/queries";
+import type { ExportArgs, ExportPrediction, ExportPreset, ProjectState } from "../../api/shapes";
 import { useCommand } from "../../api/useCommand";
 import { useOffer } from "../../app/commands";
 import { toast } from "../../app/toasts";
@@ -38,9 +38,8 @@ function Presets({ presets, value, onChange }: { presets: ExportPreset[]; value:
   );
 }
 
-function Prediction({ args }: { args: ExportArgs }) {
+function Prediction({ predicted: { data, error } }: { predicted: Query<ExportPrediction> }) {
   const { t, i18n } = useTranslation();
-  const { data, error } = useQuery("export.predict", args);
   if (error && !data) {
     return (
       <p role="alert" className="rounded-md bg-bad-wash px-3 py-2 whitespace-pre-wrap text-bad">
@@ -127,12 +126,13 @@ export function ExportForm({ state, onMade }: { state: ProjectState; onMade: (ha
     ...(part && shots.includes(from) && shots.includes(to) ? { range: { from, to } } : {}),
     ...(name.trim() === "" ? {} : { name: name.trim() }),
   };
+  const predicted = useQuery("export.predict", args);
   const run = async (): Promise<void> => {
     await flush();
     const started = await start.run(args);
     if (started) follow(started.job);
   };
-  useOffer("export", [{ id: "export.start", title: t("export.start"), group: t("pages.export"), icon: Film, keys: "Mod+Enter", whileTyping: true, enabled: !job, run: () => void run() }]);
+  useOffer("export", [{ id: "export.start", title: t("export.start"), group: t("pages.export"), icon: Film, keys: "Mod+Enter", whileTyping: true, enabled: !job && predicted.error === undefined, run: () => void run() }]);
   const choices = shots.map((id) => ({ value: id, label: id }));
   return (
     <Card className="flex flex-col gap-5 p-5">
@@ -151,13 +151,13 @@ export function ExportForm({ state, onMade }: { state: ProjectState; onMade: (ha
         <TextField label={t("export.name")} value={name} placeholder={state.script.title} onCommit={setName} onPause={false} />
       </div>
       <div className="border-t border-line pt-5">
-        <Prediction args={args} />
+        <Prediction predicted={predicted} />
       </div>
       <div className="sticky bottom-0 -mx-5 -mb-5 rounded-b-lg border-t border-line bg-panel p-4">
         {job ? (
           <JobLine job={job} />
         ) : (
-          <Button look="primary" icon={Film} busy={start.busy} className="h-9 w-full" onClick={() => void run()}>
+          <Button look="primary" icon={Film} busy={start.busy} disabled={predicted.error !== undefined} className="h-9 w-full" onClick={() => void run()}>
             {t("export.start")}
           </Button>
         )}

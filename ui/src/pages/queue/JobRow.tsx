@@ -9,6 +9,7 @@ import { Button, IconButton } from "../../parts/Button";
 import { cx } from "../../parts/cx";
 import { waitText, whenText } from "../../parts/figures";
 import { Progress } from "../../parts/states";
+import { review } from "../story/selection";
 
 const LOOKS: Record<JobState, { icon: typeof Ban; colour: string }> = {
   waiting: { icon: CircleDashed, colour: "text-quiet" },
@@ -72,7 +73,10 @@ export const JobRow = memo(function JobRow({ job, onLog, onUp, onDown }: Props) 
           </Button>
         )}
         {result?.type === "proposal" && project && (
-          <Button size="sm" onClick={() => go("story", { project })}>
+          <Button size="sm" onClick={() => {
+              review(true);
+              go("story", { project });
+            }}>
             {t("queue.show_proposal")}
           </Button>
         )}

@@ -20,10 +20,11 @@ interface Props {
   id?: string;
   /** Whether no length at all is one. */
   zero?: boolean;
+  placeholder?: string;
 }
 
 /** A length in seconds; up and down change it by a tenth, with Shift by a second. */
-export function LengthInput({ label, value, fps, onCommit, className, id, zero }: Props) {
+export function LengthInput({ label, value, fps, onCommit, className, id, zero, placeholder }: Props) {
   const { t } = useTranslation();
   const draft = useDraft({
     value,
@@ -41,6 +42,7 @@ export function LengthInput({ label, value, fps, onCommit, className, id, zero }
   return (
     <input
       id={id}
+      placeholder={placeholder}
       aria-label={label}
       aria-invalid={draft.fault !== undefined || undefined}
       title={draft.fault ?? label}

@@ -21,7 +21,7 @@ import { TextDialog } from "./TextDialog";
 import { WriteDialog } from "./WriteDialog";
 import { type RewriteTarget, StoryContext, type StoryTools, lintBy } from "./context";
 import { type RowAction, runOn } from "./rowActions";
-import { reveal, useSelection } from "./selection";
+import { reveal, review, useSelection } from "./selection";
 
 export default function Story() {
   const { project } = useRoute();
@@ -103,7 +103,7 @@ function OpenStory({ state }: { state: ProjectState }) {
   const [target, setTarget] = useState<RewriteTarget>();
   const [texting, setTexting] = useState(false);
   const [finding, setFinding] = useState(false);
-  const [reviewing, setReviewing] = useState(false);
+  const reviewing = useSelection((each) => each.reviewing);
   const [left, setLeft] = useState(() => window.innerWidth >= 768);
   const [side, setSide] = useState(() => window.innerWidth > 1100);
   const [tab, setTab] = useState("film");
@@ -149,7 +149,7 @@ function OpenStory({ state }: { state: ProjectState }) {
               {t("story.write")}
             </Button>
             {proposal && (
-              <Button size="sm" look={reviewing ? "plain" : "quiet"} className="text-accent-text" onClick={() => setReviewing(!reviewing)}>
+              <Button size="sm" look={reviewing ? "plain" : "quiet"} className="text-accent-text" onClick={() => review(!reviewing)}>
                 {reviewing ? t("proposal.back") : t("proposal.ready", { count: proposal.changes.length })}
               </Button>
             )}
@@ -158,7 +158,7 @@ function OpenStory({ state }: { state: ProjectState }) {
             <IconButton icon={PanelRight} size="sm" label={t("story.side")} on={side} onClick={() => setSide(!side)} />
           </div>
           <div className="min-h-0 flex-1">
-            {showsProposal ? <Proposal project={project} proposal={proposal} onDone={() => setReviewing(false)} /> : <ScriptView state={state} lint={lint} />}
+            {showsProposal ? <Proposal project={project} proposal={proposal} onDone={() => review(false)} /> : <ScriptView state={state} lint={lint} />}
           </div>
         </div>
         {side && (
@@ -176,7 +176,7 @@ function OpenStory({ state }: { state: ProjectState }) {
         onClose={() => setWriting(false)}
         onReady={() => {
           setWriting(false);
-          setReviewing(true);
+          review(true);
         }}
       />
       <TextDialog open={texting} project={project} onClose={() => setTexting(false)} />
@@ -186,7 +186,7 @@ function OpenStory({ state }: { state: ProjectState }) {
         onClose={() => setTarget(undefined)}
         onReady={() => {
           setTarget(undefined);
-          setReviewing(true);
+          review(true);
         }}
       />
     </StoryContext>

@@ -12,9 +12,11 @@ interface Chosen {
   reveals: number;
   /** Whether the text of what is brought into sight takes the focus. */
   focus: boolean;
+  /** Whether the proposal is shown in the place of the script. */
+  reviewing: boolean;
 }
 
-export const useSelection = create<Chosen>(() => ({ selection: undefined, reveals: 0, focus: false }));
+export const useSelection = create<Chosen>(() => ({ selection: undefined, reveals: 0, focus: false, reviewing: false }));
 
 export function select(selection: Selection | undefined): void {
   const now = useSelection.getState().selection;
@@ -25,4 +27,8 @@ export function select(selection: Selection | undefined): void {
 /** Choose it and bring it into sight. */
 export function reveal(selection: Selection, focus = false): void {
   useSelection.setState(({ reveals }) => ({ selection, reveals: reveals + 1, focus }));
+}
+
+export function review(reviewing: boolean): void {
+  useSelection.setState({ reviewing });
 }
