@@ -85,3 +85,10 @@ export const thumbUrl = (hash: string, width: number): string => `/thumb/${encod
 export function said(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** How loud a sound is along its length: `bars` values from 0 to 1. */
+export async function waveOf(hash: string, bars: number): Promise<number[]> {
+  const response = await reached(`/wave/${encodeURIComponent(hash)}?bars=${bars}`, {});
+  const wave = await answered<unknown>(response);
+  return Array.isArray(wave) ? wave.filter((each) => typeof each === "number") : [];
+}

@@ -355,6 +355,7 @@ export const de: typeof en = {
     no_choice_hint: "Wählen Sie eine Karte, um alles zu sehen und zu ändern.",
     states: { made: "fertig", missing: "fehlt", running: "in Arbeit", failed: "fehlgeschlagen" },
   },
+  sound: { play: "{{name}} abspielen", pause: "{{name}} anhalten" },
   media: {
     as_what: "Was ist dieser Ton?",
     uses: { picture: "Bild", video: "Video", voice: "Aufgenommene Stimme", effect: "Geräusch", ambience: "Atmosphäre", music: "Musik" },

@@ -353,6 +353,7 @@ export const en = {
     no_choice_hint: "Choose a card to see and change everything about it.",
     states: { made: "made", missing: "not made", running: "being made", failed: "failed" },
   },
+  sound: { play: "Play {{name}}", pause: "Pause {{name}}" },
   media: {
     as_what: "What is this sound?",
     uses: { picture: "Picture", video: "Video", voice: "Recorded voice", effect: "Sound effect", ambience: "Ambience", music: "Music" },

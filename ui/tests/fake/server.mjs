@@ -215,6 +215,7 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
       request.resume().on("end", () => send(200, "application/json", JSON.stringify({ ok: { name: url.searchParams.get("name"), hash: hashOf[names[2]], media_type: "image/jpeg", bytes: 1 } })));
       return;
     }
+    if (url.pathname.startsWith("/wave/")) return send(200, "application/json", JSON.stringify({ ok: Array.from({ length: 72 }, (_, at) => 0.2 + 0.6 * Math.abs(Math.sin(at / 5))) }));
     if (/^\/(thumb|media)\//.test(url.pathname)) {
       const bytes = bytesBy.get(url.pathname.split("/")[2]);
       return bytes ? send(200, "image/jpeg", bytes) : send(404, "text/plain", "");

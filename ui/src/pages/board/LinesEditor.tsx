@@ -3,6 +3,7 @@ import { useTranslation } from "react-i18next";
 import type { Edit, ProjectState, Shot } from "../../api/shapes";
 import { Button, IconButton } from "../../parts/Button";
 import { Select, TextField } from "../../parts/Field";
+import { Sound } from "../../parts/Sound";
 import { addLine, removeLine, setShot } from "../story/changes";
 import { RecordVoice } from "./RecordVoice";
 import { Section } from "./Section";
@@ -13,6 +14,10 @@ export function LinesEditor({ state, shot, edit }: { state: ProjectState; shot: 
   const lines = shot.lines ?? [];
   const cast = state.script.cast ?? [];
   const sounds = Object.entries(state.pictures).filter(([, file]) => file.kind === "sound" && !file.missing && !file.shipped);
+  const voice = (name: string | undefined) => {
+    const hash = name === undefined ? undefined : state.pictures[name]?.hash;
+    return hash && name && <Sound hash={hash} name={name} />;
+  };
   return (
     <Section
       title={t("shot.lines")}
@@ -48,6 +53,7 @@ export function LinesEditor({ state, shot, edit }: { state: ProjectState; shot: 
               onChange={(name) => edit(setShot(shot.id, `/lines/${at}/voice`, name === "" ? null : name))}
             />
           )}
+          {voice(line.voice)}
         </div>
       ))}
     </Section>

@@ -4,6 +4,7 @@ import type { Edit, Json, ProjectState, Shot, ShotSound } from "../../api/shapes
 import { Button, IconButton } from "../../parts/Button";
 import { Select } from "../../parts/Field";
 import { NumberInput } from "../../parts/NumberInput";
+import { Sound } from "../../parts/Sound";
 import { setShot } from "../story/changes";
 import { Section } from "./Section";
 
@@ -48,6 +49,11 @@ export function SoundsEditor({ state, shot, edit }: { state: ProjectState; shot:
             <div className="flex items-end justify-end">
               <IconButton icon={Trash2} label={t("shot.remove_sound", { file: sound.file })} onClick={() => put(sounds.filter((_, index) => index !== at))} />
             </div>
+            {state.pictures[sound.file]?.hash && (
+              <div className="col-span-2">
+                <Sound hash={state.pictures[sound.file]?.hash ?? ""} name={sound.file} />
+              </div>
+            )}
           </div>
         );
       })}
