@@ -62,7 +62,7 @@ function Saved() {
   const text = waiting > 0 && away ? t("edits.not_saved", { count: waiting }) : away ? t("edits.away") : waiting > 0 ? t("edits.saving") : t("edits.saved");
   const Icon = away ? CloudOff : Cloud;
   return (
-    <span role="status" className={cx("hidden items-center gap-1.5 text-sm sm:inline-flex", away ? "text-warn" : "text-quiet")}>
+    <span role="status" className={cx("hidden items-center gap-1.5 text-sm whitespace-nowrap @min-[26rem]/head:inline-flex", away ? "text-warn" : "text-quiet")}>
       <Icon className="size-4" strokeWidth={1.75} aria-hidden />
       {text}
     </span>
@@ -78,7 +78,7 @@ function Running() {
     <button
       type="button"
       onClick={() => go("queue")}
-      className="hidden h-8 w-52 flex-col justify-center gap-1 rounded-md px-2 text-left hover:bg-hover md:flex"
+      className="hidden h-8 w-52 flex-col justify-center gap-1 rounded-md px-2 text-left hover:bg-hover @min-[44rem]/head:flex"
     >
       <span className="flex w-full justify-between gap-2 text-xs">
         <span className="truncate text-text">{job.title}</span>
@@ -151,7 +151,7 @@ export function Shell({ onPalette, onMessages, onUndo, onRedo, children }: BarPr
         <NavItem page="models" />
         <NavItem page="settings" />
       </nav>
-      <header className="flex min-w-0 items-center gap-3 border-b border-line bg-back pr-3 pl-4">
+      <header className="@container/head min-w-0 border-b border-line bg-back"><div className="flex h-full items-center gap-3 pr-3 pl-4">
         {project ? <ProjectBar project={project} onUndo={onUndo} onRedo={onRedo} /> : <span className="font-medium text-loud">Longtake</span>}
         <div className="grow" />
         {connected === false && (
@@ -169,8 +169,8 @@ export function Shell({ onPalette, onMessages, onUndo, onRedo, children }: BarPr
             className="inline-flex h-8 items-center gap-2 rounded-md border border-line-strong px-2.5 text-sm text-quiet hover:bg-hover hover:text-loud"
           >
             <Search className="size-4" aria-hidden />
-            <span className="hidden lg:inline">{t("palette.open")}</span>
-            <span className="hidden lg:inline-flex">
+            <span className="hidden whitespace-nowrap @min-[56rem]/head:inline">{t("palette.open")}</span>
+            <span className="hidden @min-[56rem]/head:inline-flex">
               <Keys keys="Mod+K" />
             </span>
           </button>
@@ -179,9 +179,9 @@ export function Shell({ onPalette, onMessages, onUndo, onRedo, children }: BarPr
           <IconButton icon={Bell} label={unseen > 0 ? t("toasts.open_unseen", { count: unseen }) : t("toasts.title")} onClick={onMessages} />
           {unseen > 0 && <span className="pointer-events-none absolute top-1.5 right-1.5 size-2 rounded-full bg-accent" aria-hidden />}
         </div>
-      </header>
+      </div></header>
       <main id="main" tabIndex={-1} className="min-h-0 min-w-0 outline-none">
-        {children}
+        <div className="@container/main relative h-full">{children}</div>
         <div id="float" />
       </main>
     </div>

@@ -9,6 +9,7 @@ import { useOffer } from "../../app/commands";
 import { setPrefs, usePrefs } from "../../app/prefs";
 import { useRoute } from "../../app/route";
 import { Button, IconButton } from "../../parts/Button";
+import { roomRem } from "../../parts/room";
 import { Slider } from "../../parts/controls";
 import { clockText } from "../../parts/figures";
 import { Empty, Failed, SkeletonRows } from "../../parts/states";
@@ -39,7 +40,7 @@ function OpenBoard({ state }: { state: ProjectState }) {
   const { at } = useRoute();
   const selection = useSelection((each) => each.selection);
   const cardPx = usePrefs((prefs) => prefs.card_px);
-  const [side, setSide] = useState(() => window.innerWidth > 1000);
+  const [side, setSide] = useState(() => roomRem() > 56);
   const [plan, setPlan] = useState<RenderWhat>();
   const picker = useRef<HTMLInputElement>(null);
   const drop = useFileDrop(project);
@@ -95,10 +96,10 @@ function OpenBoard({ state }: { state: ProjectState }) {
       {side && (
         <aside
           aria-label={t("board.inspector")}
-          className="flex w-80 shrink-0 flex-col overflow-y-auto border-l border-line bg-panel max-lg:absolute max-lg:inset-y-0 max-lg:right-0 max-lg:top-12 max-lg:z-20 max-lg:w-[min(22rem,calc(100vw-4.5rem))] max-lg:shadow-float xl:w-96"
+          className="flex w-80 shrink-0 flex-col overflow-y-auto border-l border-line bg-panel @max-[52rem]/main:absolute @max-[52rem]/main:inset-y-0 @max-[52rem]/main:right-0 @max-[52rem]/main:z-20 @max-[52rem]/main:max-w-full @max-[52rem]/main:shadow-float @min-[75rem]/main:w-96"
         >
           {chosen ? (
-            <Inspector key={chosen.id} state={state} shot={chosen} onChooseFile={() => picker.current?.click()} onRender={() => setPlan({ shots: [chosen.id] })} />
+            <Inspector key={chosen.id} state={state} shot={chosen} onClose={() => setSide(false)} onChooseFile={() => picker.current?.click()} onRender={() => setPlan({ shots: [chosen.id] })} />
           ) : (
             <Empty icon={Clapperboard} title={t("board.no_choice")}>{t("board.no_choice_hint")}</Empty>
           )}

@@ -1,4 +1,4 @@
-import { FileText, Play, Sparkles } from "lucide-react";
+import { FileText, Play, Sparkles, X } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { mediaUrl } from "../../api/client";
@@ -27,12 +27,13 @@ interface Props {
   shot: Shot;
   onChooseFile: () => void;
   onRender: () => void;
+  onClose: () => void;
 }
 
 const STATE_TONES = { made: "good", missing: "plain", running: "accent", failed: "bad" } as const;
 
 /** Everything about one shot. */
-export function Inspector({ state, shot, onChooseFile, onRender }: Props) {
+export function Inspector({ state, shot, onChooseFile, onRender, onClose }: Props) {
   const { t } = useTranslation();
   const { project, script } = state;
   const [target, setTarget] = useState<RewriteTarget>();
@@ -52,6 +53,7 @@ export function Inspector({ state, shot, onChooseFile, onRender }: Props) {
         <Button size="sm" icon={Play} onClick={onRender}>
           {t("board.make_one")}
         </Button>
+        <IconButton icon={X} size="sm" label={t("common.close")} className="@min-[52rem]/main:hidden" onClick={onClose} />
       </div>
       {status?.why && <p className="mx-4 mb-3 rounded-md bg-bad-wash px-3 py-2 text-sm text-bad">{status.why}</p>}
       <div className="flex flex-col gap-3 px-4 pb-4">

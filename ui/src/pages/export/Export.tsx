@@ -35,7 +35,7 @@ function OpenExport({ state }: { state: ProjectState }) {
     <div className="h-full overflow-y-auto">
       <div className="mx-auto flex max-w-7xl flex-col gap-6 px-8 py-8">
         <PageHead title={t("pages.export")} about={t("export.about")} />
-        <div className="grid items-start gap-8 xl:grid-cols-[26rem_minmax(0,1fr)]">
+        <div className="grid items-start gap-8 @min-[66rem]/main:grid-cols-[26rem_minmax(0,1fr)]">
           <ExportForm state={state} onMade={setShown} />
           <FilmPlayer state={state} films={films.data} error={films.error} shown={shown} onShow={setShown} />
         </div>

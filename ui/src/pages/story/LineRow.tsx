@@ -27,7 +27,7 @@ export const LineRow = memo(function LineRow({ shot, line, at, cast }: Props) {
     return found ?? shot;
   };
   return (
-    <div className="group/line grid grid-cols-[6.5rem_minmax(0,1fr)_1.75rem] xl:grid-cols-[8.5rem_minmax(0,1fr)_1.75rem] items-start gap-x-2">
+    <div className="group/line grid grid-cols-[6.5rem_minmax(0,1fr)_1.75rem] @min-[75rem]/main:grid-cols-[8.5rem_minmax(0,1fr)_1.75rem] items-start gap-x-2">
       <select
         aria-label={t("story.speaker")}
         value={speaker}

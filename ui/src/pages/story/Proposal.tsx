@@ -124,7 +124,7 @@ export function Proposal({ project, proposal, onDone }: { project: string; propo
       <div className="flex shrink-0 flex-wrap items-center gap-2 border-b border-line bg-panel px-4 py-2.5">
         <div className="min-w-40 grow basis-40">
           <h2 className="font-medium text-loud">{t("proposal.title", { count: changes.length })}</h2>
-          <p className="hidden text-sm text-quiet 2xl:block">{t("proposal.about")}</p>
+          <p className="hidden text-sm text-quiet @min-[90rem]/main:block">{t("proposal.about")}</p>
         </div>
         <Button size="sm" look="quiet" icon={CheckCheck} onClick={() => setLeft(left.size === 0 ? new Set(changes.map((change) => change.number)) : new Set())}>
           {left.size === 0 ? t("proposal.none") : t("proposal.all")}

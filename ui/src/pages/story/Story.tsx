@@ -8,8 +8,8 @@ import type { ProjectState } from "../../api/shapes";
 import { useOffer } from "../../app/commands";
 import { useRoute } from "../../app/route";
 import { Button, IconButton } from "../../parts/Button";
-import { cx } from "../../parts/cx";
 import { clockText } from "../../parts/figures";
+import { roomRem } from "../../parts/room";
 import { Failed, SkeletonRows } from "../../parts/states";
 import { Find } from "./Find";
 import { Outline } from "./Outline";
@@ -104,8 +104,8 @@ function OpenStory({ state }: { state: ProjectState }) {
   const [texting, setTexting] = useState(false);
   const [finding, setFinding] = useState(false);
   const reviewing = useSelection((each) => each.reviewing);
-  const [left, setLeft] = useState(() => window.innerWidth >= 768);
-  const [side, setSide] = useState(() => window.innerWidth > 1100);
+  const [left, setLeft] = useState(() => roomRem() > 48);
+  const [side, setSide] = useState(() => roomRem() > 68);
   const [tab, setTab] = useState("film");
   const proposal = useQuery("proposal.get", { project }).data;
   const lint = useMemo(() => lintBy(state.lint), [state.lint]);
@@ -121,8 +121,17 @@ function OpenStory({ state }: { state: ProjectState }) {
     [project],
   );
   usePaste(tools);
+  // Where there is room for one panel only, opening one puts the other away.
+  const showLeft = (shown: boolean): void => {
+    setLeft(shown);
+    if (shown && roomRem() < 48) setSide(false);
+  };
+  const showSide = (shown: boolean): void => {
+    setSide(shown);
+    if (shown && roomRem() < 48) setLeft(false);
+  };
   useStoryActions(tools, { write: () => setWriting(true), find: () => {
-    setLeft(true);
+    showLeft(true);
     setFinding(true);
   }, text: () => setTexting(true) });
   useEffect(() => {
@@ -135,7 +144,7 @@ function OpenStory({ state }: { state: ProjectState }) {
     <StoryContext value={tools}>
       <h1 className="sr-only">{t("pages.story")}</h1>
       <div className="flex h-full min-h-0">
-        {left && <aside aria-label={t("story.outline")} className="flex w-64 shrink-0 flex-col border-r border-line bg-panel max-md:absolute max-md:inset-y-0 max-md:top-12 max-md:z-20 max-md:shadow-float">
+        {left && <aside aria-label={t("story.outline")} className="flex w-64 shrink-0 flex-col border-r border-line bg-panel @max-[44rem]/main:absolute @max-[44rem]/main:top-11 @max-[44rem]/main:bottom-0 @max-[44rem]/main:left-0 @max-[44rem]/main:z-20 @max-[44rem]/main:shadow-float">
           <div className="flex h-11 shrink-0 items-center justify-between gap-2 pr-1.5 pl-3.5">
             <span className="numeric truncate text-sm text-quiet">{t("story.counts", { scenes: state.script.scenes.length, shots, time: clockText(secs) })}</span>
             <IconButton icon={Search} size="sm" label={t("story.find")} keys="Mod+F" on={finding} onClick={() => setFinding(!finding)} />
@@ -144,7 +153,7 @@ function OpenStory({ state }: { state: ProjectState }) {
         </aside>}
         <div className="flex min-w-0 flex-1 flex-col">
           <div className="flex h-11 shrink-0 items-center gap-2 border-b border-line px-3">
-            <IconButton icon={PanelLeft} size="sm" label={t("story.outline")} on={left} onClick={() => setLeft(!left)} />
+            <IconButton icon={PanelLeft} size="sm" label={t("story.outline")} on={left} onClick={() => showLeft(!left)} />
             <Button icon={Sparkles} look="primary" size="sm" onClick={() => setWriting(true)}>
               {t("story.write")}
             </Button>
@@ -155,7 +164,7 @@ function OpenStory({ state }: { state: ProjectState }) {
             )}
             <div className="grow" />
             <IconButton icon={FileText} size="sm" label={t("text.title")} onClick={() => setTexting(true)} />
-            <IconButton icon={PanelRight} size="sm" label={t("story.side")} on={side} onClick={() => setSide(!side)} />
+            <IconButton icon={PanelRight} size="sm" label={t("story.side")} on={side} onClick={() => showSide(!side)} />
           </div>
           <div className="min-h-0 flex-1">
             {showsProposal ? <Proposal project={project} proposal={proposal} onDone={() => review(false)} /> : <ScriptView state={state} lint={lint} />}
@@ -164,7 +173,7 @@ function OpenStory({ state }: { state: ProjectState }) {
         {side && (
           <aside
             aria-label={t("story.side")}
-            className={cx("flex w-80 shrink-0 flex-col border-l border-line bg-panel xl:w-96", "max-lg:absolute max-lg:inset-y-0 max-lg:right-0 max-lg:top-12 max-lg:z-20 max-lg:w-[min(24rem,calc(100vw-4.5rem))] max-lg:shadow-float")}
+            className={"flex w-80 shrink-0 flex-col border-l border-line bg-panel @min-[75rem]/main:w-96 @max-[64rem]/main:absolute @max-[64rem]/main:top-11 @max-[64rem]/main:bottom-0 @max-[64rem]/main:right-0 @max-[64rem]/main:z-20 @max-[64rem]/main:max-w-full @max-[64rem]/main:shadow-float"}
           >
             <SidePanel state={state} tab={tab} onTab={setTab} />
           </aside>

@@ -96,7 +96,7 @@ export default function Welcome() {
         <PageHead title={t("welcome.title")} about={t("welcome.about")}>
           {data && data.length > 0 && actions}
         </PageHead>
-        <div className="grid items-start gap-8 lg:grid-cols-[minmax(0,1fr)_20rem]">
+        <div className="grid items-start gap-8 @min-[58rem]/main:grid-cols-[minmax(0,1fr)_20rem]">
           <section aria-label={t("welcome.recent")}>
             {error && !data && <Failed what={error} again={again} />}
             {!data && !error && (
