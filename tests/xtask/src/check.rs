@@ -2,6 +2,7 @@
 //!
 //! Adding a rule is one function and one line in `RULES`.
 
+mod commands;
 mod crates;
 mod generated;
 mod layers;
@@ -132,6 +133,8 @@ const RULES: &[(&str, Rule)] = &[
     ("work marks", words::marks),
     ("private paths", words::paths),
     ("generated files", generated::rule),
+    ("command list", commands::list),
+    ("controls", commands::controls),
     ("receipts", receipts::rule),
 ];
 

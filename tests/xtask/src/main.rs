@@ -11,6 +11,7 @@
 )]
 
 mod bench;
+mod bindings;
 mod check;
 mod film;
 mod films;
@@ -110,6 +111,9 @@ enum Task {
         #[arg(long, conflicts_with = "quick")]
         fuzz: bool,
     },
+    /// Write the types of the studio's commands for the pages, into ui/src/api/generated.ts.
+    #[command(after_help = "Example:\n  cargo xtask bindings   after a change of the command list")]
+    Bindings,
     /// Check the rules of the tree: layers, places of outside crates, sizes, words, receipts.
     #[command(after_help = "Example:\n  cargo xtask check   prints every violation at once")]
     Check,
@@ -183,6 +187,7 @@ fn main() -> ExitCode {
             };
             suite::run(&root, extent)
         }
+        Task::Bindings => bindings::run(&root),
         Task::Check => check::run(&root),
         Task::Bench {
             what,
@@ -217,7 +222,7 @@ mod tests {
         use clap::CommandFactory as _;
         Arguments::command().debug_assert();
         for name in [
-            "setup", "film", "films", "studio", "page", "test", "check", "bench",
+            "setup", "film", "films", "studio", "page", "test", "bindings", "check", "bench",
         ] {
             let mut command = Arguments::command();
             let task = command.find_subcommand_mut(name).unwrap();

@@ -3,6 +3,8 @@
 mod made_from;
 mod manner;
 mod noting;
+mod pictures;
+mod range;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,8 +19,9 @@ use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
 use serde::Serialize;
 
 use self::made_from::{manifest_of, script_of};
-use self::manner::Manner;
+pub(crate) use self::manner::Manner;
 use self::noting::Noting;
+pub(crate) use self::pictures::{Look, PicturesWanted};
 use crate::command::{Command, Edit};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
@@ -59,6 +62,8 @@ pub struct FilmRequest {
     pub speaking: Speaking,
     /// Use small pictures as they are, and do not make them twice as large first.
     pub as_they_are: bool,
+    /// Only the shots from this one to that one.
+    pub only: Option<(String, String)>,
 }
 
 /// What was made.
@@ -94,7 +99,7 @@ pub struct FilmReport {
 
 /// A film that is ready to run.
 struct Prepared {
-    project: Project,
+    project: Arc<Project>,
     film: FilmDocument,
     plan: FilmPlan,
     /// Lines that were spoken for it.
@@ -105,6 +110,23 @@ struct Prepared {
     manifest: Manifest,
     out: PathBuf,
     warnings: Vec<ScriptWarning>,
+}
+
+/// A film whose results are in the cache.
+pub(crate) struct Ran {
+    prepared: Prepared,
+    report: RunReport,
+}
+
+/// What is there of a film already.
+#[derive(Clone, Copy)]
+pub(crate) enum Given<'a> {
+    /// What the request says.
+    Request,
+    /// What another film's own file holds.
+    Manifest(&'a Manifest),
+    /// A project that this process owns, and how its film is made.
+    Project(&'a Arc<Project>, &'a Manner),
 }
 
 /// What a film is prepared for.
@@ -127,19 +149,49 @@ impl Studio {
         watcher: &Arc<dyn Watcher>,
         cancel: &CancelToken,
     ) -> Result<FilmReport, StudioError> {
-        self.make(request, None, watcher, cancel)
+        self.make(request, Given::Request, watcher, cancel)
     }
 
-    /// Make a film, from what a film's own file holds when `manifest` is there.
+    /// Make a film, from what is there of it already.
     pub(crate) fn make(
         &self,
         request: &FilmRequest,
-        manifest: Option<&Manifest>,
+        given: Given<'_>,
         watcher: &Arc<dyn Watcher>,
         cancel: &CancelToken,
     ) -> Result<FilmReport, StudioError> {
         let began = self.clock.monotonic();
-        let prepared = self.prepare(request, manifest, Wanted::Film, watcher, cancel)?;
+        let (mut done, ran) = self.run_film(request, given, watcher, cancel)?;
+        let Ran { prepared, report } = &ran;
+        if let Some(film) = self.result(report, &prepared.film.film, "film")? {
+            watcher.event(StudioEvent::Stage {
+                what: "writing the film".into(),
+            });
+            let out = &prepared.out;
+            if let Some(id) = &prepared.film.subtitles {
+                done.subtitles =
+                    self.export(report, id, "file", &out.with_extension("srt"), cancel)?;
+            }
+            let poster = out.with_extension("png");
+            done.poster = self.export(report, &prepared.film.poster, "picture", &poster, cancel)?;
+            export::copy_out_with(&film, &prepared.manifest.to_box()?, out, cancel)?;
+            done.out = Some(out.clone());
+        }
+        self.store.trim()?;
+        done.wall_secs = (self.clock.monotonic() - began).as_secs_f64();
+        done.peak_bytes = memory::peak_bytes();
+        Ok(done)
+    }
+
+    /// Make all results of a film into the cache, and write none of them out.
+    pub(crate) fn run_film(
+        &self,
+        request: &FilmRequest,
+        given: Given<'_>,
+        watcher: &Arc<dyn Watcher>,
+        cancel: &CancelToken,
+    ) -> Result<(FilmReport, Ran), StudioError> {
+        let mut prepared = self.prepare(request, given, Wanted::Film, watcher, cancel)?;
         let running = Arc::new(prepared.project.begin(cancel));
         watcher.event(StudioEvent::Stage {
             what: "making the film".into(),
@@ -159,7 +211,7 @@ impl Studio {
         for error in &mut errors {
             name_files(error, &prepared.names);
         }
-        let mut done = FilmReport {
+        let done = FilmReport {
             made: report.made + prepared.spoken,
             reused: report.reused - prepared.spoken.min(report.reused),
             failed: report.failed,
@@ -172,27 +224,9 @@ impl Studio {
             film_secs: prepared.plan.frames as f64 / prepared.plan.format.fps.as_f64(),
             code: worst(&report),
             errors,
-            warnings: prepared.warnings,
+            warnings: std::mem::take(&mut prepared.warnings),
         };
-        if let Some(film) = self.result(&report, &prepared.film.film, "film")? {
-            watcher.event(StudioEvent::Stage {
-                what: "writing the film".into(),
-            });
-            let out = &prepared.out;
-            if let Some(id) = &prepared.film.subtitles {
-                done.subtitles =
-                    self.export(&report, id, "file", &out.with_extension("srt"), cancel)?;
-            }
-            let poster = out.with_extension("png");
-            done.poster =
-                self.export(&report, &prepared.film.poster, "picture", &poster, cancel)?;
-            export::copy_out_with(&film, &prepared.manifest.to_box()?, out, cancel)?;
-            done.out = Some(out.clone());
-        }
-        self.store.trim()?;
-        done.wall_secs = (self.clock.monotonic() - began).as_secs_f64();
-        done.peak_bytes = memory::peak_bytes();
-        Ok(done)
+        Ok((done, Ran { prepared, report }))
     }
 
     /// Say what [`Studio::film`] would make.
@@ -204,16 +238,28 @@ impl Studio {
         request: &FilmRequest,
         watcher: &Arc<dyn Watcher>,
     ) -> Result<crate::PlanReport, StudioError> {
-        let prepared = self.prepare(request, None, Wanted::Plan, watcher, &CancelToken::new())?;
+        self.plan_from(request, Given::Request, watcher)
+            .map(|(plan, _secs)| plan)
+    }
+
+    /// As [`Studio::film_plan`], of what is there of it already; gives the film's length too.
+    pub(crate) fn plan_from(
+        &self,
+        request: &FilmRequest,
+        given: Given<'_>,
+        watcher: &Arc<dyn Watcher>,
+    ) -> Result<(crate::PlanReport, f64), StudioError> {
+        let prepared = self.prepare(request, given, Wanted::Plan, watcher, &CancelToken::new())?;
         let mut plan = self.plan_of(&prepared.film.document, &targets(&prepared.film))?;
         plan.warnings = prepared.warnings;
-        Ok(plan)
+        let secs = prepared.plan.frames as f64 / prepared.plan.format.fps.as_f64();
+        Ok((plan, secs))
     }
 
     fn prepare(
         &self,
         request: &FilmRequest,
-        manifest: Option<&Manifest>,
+        given: Given<'_>,
         wanted: Wanted,
         watcher: &Arc<dyn Watcher>,
         cancel: &CancelToken,
@@ -224,6 +270,10 @@ impl Studio {
         });
         let watcher: Arc<dyn Watcher> = Arc::clone(&noting) as Arc<dyn Watcher>;
         let watcher = &watcher;
+        let manifest = match given {
+            Given::Manifest(manifest) => Some(manifest),
+            Given::Request | Given::Project(..) => None,
+        };
         let imported = match (&request.script, manifest) {
             (_, Some(manifest)) => Some(script_of(manifest)?),
             (Some(path), None) => Some(read_script(path, &noting)?),
@@ -232,7 +282,13 @@ impl Studio {
         let (folder, out) = places(request, imported.as_ref())?;
         export::check_writable(&out)?;
         let new = imported.is_some() || request.premise.is_some();
-        let project = Project::open(&folder, new, "longtake film", &self.clock)?;
+        let project = match given {
+            Given::Project(project, _) => Arc::clone(project),
+            Given::Request | Given::Manifest(_) => {
+                let program = "longtake film";
+                Arc::new(Project::open(&folder, new, program, &self.clock)?)
+            }
+        };
         if let Some(premise) = &request.premise {
             self.write_script(premise, request, &project, &out, watcher, cancel)?;
         }
@@ -242,7 +298,7 @@ impl Studio {
             import(&project, &script)?;
             fault::pass("project.imported");
         }
-        let mut script = project.script()?;
+        let mut script = range::only(project.script()?, request.only.as_ref())?;
         if request.script.is_none() {
             // Who reads the file again is told; here the report is for whoever asks for it.
             lint(&script)
@@ -251,7 +307,10 @@ impl Studio {
         }
         script.film.size = request.size.or(script.film.size);
         script.film.fps = request.fps.or(script.film.fps);
-        let manner = Manner::of(request, new, &project)?;
+        let manner = match given {
+            Given::Project(_, manner) => manner.clone(),
+            Given::Request | Given::Manifest(_) => Manner::of(request, new, &project)?,
+        };
         let cast = match manifest {
             Some(manifest) => SpokenFilm::of(manifest.spoken.clone()),
             None => voices::cast(&script, &manner.speaking)?,
@@ -340,10 +399,8 @@ impl Studio {
         let folders = &request.folders;
         let written =
             premise::script(premise, &format, folders, project, watcher.as_ref(), cancel)?;
-        if let Some(mut script) = written {
-            let cast = voices::cast(&script, &request.speaking)?;
-            let spoken = self.speak_lines(cast, watcher, cancel)?;
-            voices::fit(&mut script, &format, &spoken, watcher.as_ref());
+        if let Some(script) = written {
+            let script = self.fitted(script, &format, &request.speaking, watcher, cancel)?;
             import(project, &script)?;
             premise::remember(premise, &format, folders, project)?;
             let path = premise::write_beside(&script, out)?;
@@ -352,6 +409,21 @@ impl Studio {
             });
         }
         Ok(())
+    }
+
+    /// `script` with shots long enough for its lines, which are spoken for it.
+    pub(crate) fn fitted(
+        &self,
+        mut script: Script,
+        format: &FilmFormat,
+        speaking: &Speaking,
+        watcher: &Arc<dyn Watcher>,
+        cancel: &CancelToken,
+    ) -> Result<Script, StudioError> {
+        let cast = voices::cast(&script, speaking)?;
+        let spoken = self.speak_lines(cast, watcher, cancel)?;
+        voices::fit(&mut script, format, &spoken, watcher.as_ref());
+        Ok(script)
     }
 
     /// Where the files of a film lie in the store, and what its script calls them.

@@ -175,6 +175,8 @@ const PLACES: &[(&str, &[&str])] = &[
     ("ort", &["engine-onnx"]),
     ("async-nats", &["flow-cluster"]),
     ("axum", &["flow-http", "engine-serve", "flow-studio"]),
+    ("rust-embed", &["flow-studio"]),
+    ("ts-rs", &["flow-studio"]),
     ("tokenizers", &["engine-pipelines"]),
     ("minijinja", &["engine-pipelines"]),
     ("llguidance", &["engine-pipelines"]),
