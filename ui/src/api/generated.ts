@@ -227,7 +227,12 @@ project: string,
 /**
  * The edit.
  */
-edit: Edit, };
+edit: Edit, 
+/**
+ * The client's own name for this edit, at most 64 characters, never used twice: the same one
+ * again is carried out once, so that it can be sent again when its answer was lost.
+ */
+edit_key?: string, };
 
 /**
  * What an edit, an undo or a redo did.
@@ -1053,6 +1058,10 @@ shots: { [key in string]: ShotStatus },
  * Frame and length.
  */
 film: FilmShape, 
+/**
+ * The premise that a script was last written from.
+ */
+premise?: string, 
 /**
  * Whether a proposal waits to be taken or refused.
  */
@@ -1880,6 +1889,26 @@ path: string, };
  * Who wrote a field.
  */
 export type WrittenBy = "model" | "rule" | "user";
+
+/** Why a command failed: what a program may decide on. */
+export type ErrorCode =
+  | "bad_input"
+  | "not_found"
+  | "busy"
+  | "refused"
+  | "cancelled"
+  | "disk_full"
+  | "not_permitted"
+  | "corrupt"
+  | "out_of_memory"
+  | "io"
+  | "internal";
+
+/** What a failed call answers: {"error": ApiError}. */
+export interface ApiError {
+  code: ErrorCode;
+  message: string;
+}
 
 /** Arguments and result of every command, by name. */
 export interface Commands {

@@ -15,6 +15,7 @@ export const de: typeof en = {
     away: "Server nicht erreichbar",
     not_saved_one: "{{count}} Änderung noch nicht gespeichert",
     not_saved_other: "{{count}} Änderungen noch nicht gespeichert",
+    waiting: "Änderungen sind noch nicht gespeichert und werden wieder versucht: {{why}}",
     refused: "Diese Änderung wurde nicht angenommen und zurückgenommen: {{why}}",
   },
   palette: {

@@ -13,6 +13,7 @@ export const en = {
     away: "Server away",
     not_saved_one: "{{count}} edit not saved yet",
     not_saved_other: "{{count}} edits not saved yet",
+    waiting: "Edits are not saved yet and will be tried again: {{why}}",
     refused: "This edit was not taken and has been put back: {{why}}",
   },
   palette: {
