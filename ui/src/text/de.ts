@@ -450,10 +450,10 @@ export const de: typeof en = {
     about: "Den fertigen Film in eine Datei schreiben.",
     preset: "Vorlage",
     presets: {
-      web: { name: "Web", about: "Läuft überall, gute Qualität" },
+      web: { name: "Web", about: "Läuft überall" },
       vertical: { name: "Hochkant", about: "9:16 für Telefone" },
-      cinema: { name: "Kino", about: "Feine Qualität, größere Dateien" },
-      archive: { name: "Archiv", about: "Kaum Verlust, am größten" },
+      cinema: { name: "Kino", about: "Fein, größere Dateien" },
+      archive: { name: "Archiv", about: "Kaum Verlust" },
     },
     part: "Nur ein Teil",
     part_hint: "Von einer Einstellung bis zu einer anderen.",

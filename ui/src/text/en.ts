@@ -448,10 +448,10 @@ export const en = {
     about: "Write the finished film to a file.",
     preset: "Preset",
     presets: {
-      web: { name: "Web", about: "Plays everywhere, good quality" },
+      web: { name: "Web", about: "Plays everywhere" },
       vertical: { name: "Vertical", about: "9:16 for phones" },
       cinema: { name: "Cinema", about: "Fine quality, larger files" },
-      archive: { name: "Archive", about: "Hardly any loss, the largest" },
+      archive: { name: "Archive", about: "Hardly any loss" },
     },
     part: "Only a part",
     part_hint: "From one shot to another.",
