@@ -48,6 +48,7 @@ export const de: typeof en = {
     recent: "Letzte Projekte",
     new: "Neues Projekt",
     sample: "Beispielfilm öffnen",
+    open: "Öffnen …",
     none: "Beginnen Sie Ihren ersten Film",
     none_hint: "Legen Sie ein Projekt an und schreiben Sie aus einer Idee, oder sehen Sie sich im Beispielfilm um.",
     missing: "Ordner nicht gefunden",
@@ -67,13 +68,14 @@ export const de: typeof en = {
   },
   new: {
     title: "Neues Projekt",
-    about: "Es liegt in {{folder}}",
+    folder: "Ordner",
     name: "Titel",
     name_hint: "Die offene Tür",
     frame: "Bildformat",
     presets: { cinema: "Kino", wide: "Breit", square: "Quadrat", tall: "Hoch" },
     create: "Projekt anlegen",
   },
+  open: { title: "Projekt öffnen", about: "Auf dem Rechner, der die Arbeit macht.", folder: "Ordner des Projekts", open: "Öffnen" },
   film: {
     tab: "Film",
     title: "Titel",

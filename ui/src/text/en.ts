@@ -46,6 +46,7 @@ export const en = {
     recent: "Recent projects",
     new: "New project",
     sample: "Open the sample film",
+    open: "Open…",
     none: "Start your first film",
     none_hint: "Make a project and write from a premise, or open the sample film to look around.",
     missing: "Folder not found",
@@ -65,13 +66,14 @@ export const en = {
   },
   new: {
     title: "New project",
-    about: "It is kept in {{folder}}",
+    folder: "Folder",
     name: "Title",
     name_hint: "The Door Left Open",
     frame: "Frame",
     presets: { cinema: "Cinema", wide: "Wide", square: "Square", tall: "Tall" },
     create: "Create project",
   },
+  open: { title: "Open a project", about: "On the machine that does the work.", folder: "Folder of the project", open: "Open" },
   film: {
     tab: "Film",
     title: "Title",

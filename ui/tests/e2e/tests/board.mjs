@@ -80,6 +80,20 @@ export const board = [
       await card(page, two.id).dispatchEvent("dragover", { dataTransfer: data });
       await card(page, two.id).dispatchEvent("drop", { dataTransfer: data });
       await until(() => shot(two.id), (each) => each.picture?.includes("dropped"), "the dropped picture is on the shot");
+      const three = await page.evaluateHandle(
+        ({ mimeType, bytes }) => {
+          const transfer = new DataTransfer();
+          const content = Uint8Array.from(atob(bytes), (each) => each.charCodeAt(0));
+          for (const name of ["one.png", "two.png"]) transfer.items.add(new File([content], name, { type: mimeType }));
+          transfer.items.add(new File([content], "notes.zip", { type: "application/zip" }));
+          return transfer;
+        },
+        { mimeType: PICTURE.mimeType, bytes: PICTURE.buffer.toString("base64") },
+      );
+      await card(page, one.id).dispatchEvent("drop", { dataTransfer: three });
+      await until(() => shot(one.id), (each) => each.picture?.startsWith("one"), "the first of several is on the shot");
+      await until(() => shot(two.id), (each) => each.picture?.startsWith("two"), "the second on the next");
+      await page.getByText(/^notes.zip is no picture/).first().waitFor();
       // A file beside all cards leaves the page where it is.
       const before = page.url();
       await page.locator("header").first().dispatchEvent("drop", { dataTransfer: data });
