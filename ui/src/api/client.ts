@@ -1,21 +1,24 @@
-import type { ArgsOf, CommandName, ResultOf } from "./shapes";
+import type { ApiError, ArgsOf, CommandName, ErrorCode, ResultOf } from "./shapes";
+
+const PASSING: ReadonlySet<string> = new Set(["unreachable", "busy", "disk_full", "io", "out_of_memory"]);
 
 /** A command that the server refused, or a server that could not be reached (`code` "unreachable"). */
 export class CallError extends Error {
   constructor(
-    readonly code: string,
+    readonly code: ErrorCode | "unreachable",
     message: string,
   ) {
     super(message);
     this.name = "CallError";
   }
 
-  get isUnreachable(): boolean {
-    return this.code === "unreachable";
+  /** Whether the same may be taken later: nothing is wrong with what was asked. */
+  get mayPass(): boolean {
+    return PASSING.has(this.code);
   }
 }
 
-type Answer<T> = { ok: T } | { error: { code: string; message: string } };
+type Answer<T> = { ok: T } | { error: ApiError };
 
 let onShutOut: () => void = () => undefined;
 

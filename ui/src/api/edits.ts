@@ -16,9 +16,11 @@ interface Edits {
   pending: PendingEdit[];
   /** Whether the server took the last one; false: edits wait for it. */
   reachable: boolean;
+  /** Why they wait, when the server is there. */
+  why: string | undefined;
 }
 
-export const useEdits = create<Edits>(() => ({ pending: [], reachable: true }));
+export const useEdits = create<Edits>(() => ({ pending: [], reachable: true, why: undefined }));
 
 type Refused = (edit: PendingEdit, why: string) => void;
 let onRefused: Refused = () => undefined;
@@ -87,19 +89,22 @@ async function sendAll(): Promise<void> {
       const { revision } = await call("project.edit", {
         project: next.project,
         edit: next.edit,
+        edit_key: next.key,
       });
       useEdits.setState((state) => ({
         reachable: true,
+        why: undefined,
         pending: state.pending.map((each) => (each.key === next.key ? { ...each, taken: revision } : each)),
       }));
     } catch (error) {
-      if (error instanceof CallError && error.isUnreachable) {
-        useEdits.setState({ reachable: false });
+      if (error instanceof CallError && error.mayPass) {
+        useEdits.setState({ reachable: false, why: error.code === "unreachable" ? undefined : error.message });
         again = setTimeout(() => void flush(), RETRY_MILLIS);
         return;
       }
       useEdits.setState((state) => ({
         reachable: true,
+        why: undefined,
         pending: state.pending.filter((each) => each.key !== next.key),
       }));
       onRefused(next, said(error));

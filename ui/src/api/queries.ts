@@ -50,6 +50,12 @@ async function load(key: string): Promise<void> {
   patch(key, () => ({ loading: true, stale: false }));
   try {
     await before(entry.args);
+    const meanwhile = useQueries.getState().entries[key];
+    if (meanwhile && meanwhile.data !== entry.data && !meanwhile.stale) {
+      // What had to happen before brought the answer with it.
+      patch(key, () => ({ loading: false }));
+      return;
+    }
     const data = await call(entry.name, entry.args as ArgsOf<CommandName>);
     patch(key, (now) => ({ data: share(now.data, data), error: undefined, loading: false }));
   } catch (error) {

@@ -150,6 +150,8 @@ export function App() {
   // A file that misses its place must not take the studio's place.
   useEffect(() => {
     const stop = (event: DragEvent): void => {
+      const isText = !event.dataTransfer?.types.includes("Files");
+      if (isText && event.target instanceof HTMLElement && event.target.matches("input, textarea")) return;
       event.preventDefault();
       if (event.type === "dragover" && event.dataTransfer) event.dataTransfer.dropEffect = "none";
     };

@@ -57,12 +57,13 @@ function Saved() {
   const { t } = useTranslation();
   const waiting = useEdits((edits) => edits.pending.filter((each) => each.taken === undefined).length);
   const reachable = useEdits((edits) => edits.reachable);
+  const why = useEdits((edits) => edits.why);
   const connected = useSession((session) => session.connected);
   const away = connected === false || !reachable;
   const text = waiting > 0 && away ? t("edits.not_saved", { count: waiting }) : away ? t("edits.away") : waiting > 0 ? t("edits.saving") : t("edits.saved");
   const Icon = away ? CloudOff : Cloud;
   return (
-    <span role="status" className={cx("hidden items-center gap-1.5 text-sm whitespace-nowrap @min-[26rem]/head:inline-flex", away ? "text-warn" : "text-quiet")}>
+    <span role="status" title={why} className={cx("hidden items-center gap-1.5 text-sm whitespace-nowrap @min-[26rem]/head:inline-flex", away ? "text-warn" : "text-quiet")}>
       <Icon className="size-4" strokeWidth={1.75} aria-hidden />
       {text}
     </span>

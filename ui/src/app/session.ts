@@ -132,6 +132,9 @@ export function startSession(): void {
     },
   });
   void keepEdits({ local: localStorage, session: sessionStorage, locks: navigator.locks });
+  useEdits.subscribe((now, earlier) => {
+    if (now.why !== undefined && now.why !== earlier.why) toast("bad", i18n.t("edits.waiting", { why: now.why }));
+  });
   // What an answer of the server holds need not be laid over it any more.
   useQueries.subscribe((now, earlier) => {
     for (const [key, entry] of Object.entries(now.entries)) {

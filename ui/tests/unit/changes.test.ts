@@ -23,6 +23,29 @@ describe("changes of the story", () => {
     expect(moveShot(film, "a2", "a", "a2")).toBeUndefined();
   });
 
+  it("lets nothing fade into the first shot, in the same step", () => {
+    const fading = script({ a: [shot("a1"), shot("a2", { transition: "cross-fade 1 s" })] });
+    const edit = stepShot(fading, "a1", 1);
+    const next = edit && applyEdit(fading, edit);
+    expect(edit?.edit).toBe("several");
+    expect(next?.scenes[0]?.shots.map((each) => [each.id, each.transition])).toEqual([["a2", undefined], ["a1", "cut"]]);
+  });
+
+  it("lets nothing follow a shot that is gone", () => {
+    const joined = script({ a: [shot("a1"), shot("a2", { continuity: "continue a1" })] });
+    const edit = removeShot(joined, "a1");
+    expect(edit && applyEdit(joined, edit).scenes[0]?.shots).toEqual([expect.not.objectContaining({ continuity: "continue a1" })]);
+  });
+
+  it("keeps the stretch of music when its ends go or change places", () => {
+    const scored = { ...script({ a: [shot("a1"), shot("a2"), shot("a3"), shot("a4")] }), music: [{ file: "bed", from: "a1", to: "a3", gain: -14 }] };
+    const music = (edit: Edit | undefined) => edit && applyEdit(scored, edit).music;
+    expect(music(removeShot(scored, "a1"))).toEqual([{ file: "bed", from: "a2", to: "a3", gain: -14 }]);
+    expect(music(removeShot(scored, "a3"))).toEqual([{ file: "bed", from: "a1", to: "a2", gain: -14 }]);
+    expect(music(moveShot(scored, "a1", "a", "a4"))).toEqual([{ file: "bed", from: "a3", to: "a1", gain: -14 }]);
+    expect(music(moveShot(scored, "a2", "a", undefined))).toEqual(scored.music);
+  });
+
   it("steps scenes, not past the ends", () => {
     expect(Object.keys(after(film, stepScene(film, "b", -1)))).toEqual(["b", "a"]);
     expect(stepScene(film, "b", 1)).toBeUndefined();

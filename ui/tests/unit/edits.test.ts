@@ -12,7 +12,7 @@ const sent = (calls: { name: string; args: Record<string, unknown> }[]): unknown
   calls.filter((call) => call.name === "project.edit").map((call) => (call.args["edit"] as { value: string }).value);
 
 beforeEach(() => {
-  useEdits.setState({ pending: [], reachable: true });
+  useEdits.setState({ pending: [], reachable: true, why: undefined });
   useQueries.setState({ entries: {} });
   forgetOpen();
   whenRefused(() => undefined);
@@ -96,6 +96,40 @@ describe("edits on their way", () => {
     expect(merged(base, useEdits.getState().pending).script.scenes[0]?.shots[0]?.note).toBe("kept");
   });
 
+  it("wait when the disk is full, and say so", async () => {
+    let full = true;
+    vi.stubGlobal("fetch", async (path: string) => {
+      if (path.endsWith("project.open")) return Response.json({ ok: base });
+      return full ? Response.json({ error: { code: "disk_full", message: "the disk is full" } }, { status: 507 }) : Response.json({ ok: { revision: 6 } });
+    });
+    edit(P, set("one"));
+    await flush();
+    expect(useEdits.getState()).toMatchObject({ reachable: false, why: "the disk is full" });
+    expect(action()).toBe("one");
+    full = false;
+    await flush();
+    expect(useEdits.getState()).toMatchObject({ reachable: true, why: undefined });
+    expect(useEdits.getState().pending[0]?.taken).toBe(6);
+  });
+
+  it("carry a name of their own, the same when they are sent again", async () => {
+    let away = true;
+    const { calls } = serve({
+      "project.open": () => base,
+      "project.edit": () => {
+        if (away) throw new Error("away");
+        return { revision: 6 };
+      },
+    });
+    edit(P, set("one"));
+    await flush();
+    away = false;
+    await flush();
+    const keys = calls.filter((call) => call.name === "project.edit").map((call) => call.args["edit_key"]);
+    expect(keys).toHaveLength(2);
+    expect(keys[0]).toBe(keys[1]);
+  });
+
   it("outlive the page", async () => {
     const places = { local: localStorage, session: sessionStorage, locks: undefined };
     serve({
@@ -107,7 +141,7 @@ describe("edits on their way", () => {
     edit(P, set("one"));
     await flush();
     stop();
-    useEdits.setState({ pending: [], reachable: true });
+    useEdits.setState({ pending: [], reachable: true, why: undefined });
     const { calls } = serve({ "project.open": () => base, "project.edit": () => ({ revision: 6 }) });
     const stopAgain = await keepEdits(places);
     await flush();

@@ -1,10 +1,10 @@
-import { Clapperboard, ImagePlus, PanelRight, Play } from "lucide-react";
+import { Clapperboard, ImagePlus, PanelRight, Play, Plus, Trash2 } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { edit as doEdit } from "../../api/edits";
 import { scriptNow, useProject } from "../../api/project";
 import { useQuery } from "../../api/queries";
-import type { ProjectState, RenderWhat } from "../../api/shapes";
+import type { Edit, ProjectState, RenderWhat } from "../../api/shapes";
 import { useOffer } from "../../app/commands";
 import { setPrefs, usePrefs } from "../../app/prefs";
 import { useRoute } from "../../app/route";
@@ -15,6 +15,7 @@ import { clockText } from "../../parts/figures";
 import { Empty, Failed, SkeletonRows } from "../../parts/states";
 import { reveal, select, useSelection } from "../story/selection";
 import { stepShot } from "../story/changes";
+import { type RowAction, runOn } from "../story/rowActions";
 import { CardGrid } from "./CardGrid";
 import { FileDrop, useFileDrop } from "./FileDrop";
 import { Inspector } from "./Inspector";
@@ -55,6 +56,18 @@ function OpenBoard({ state }: { state: ProjectState }) {
     else if (!useSelection.getState().selection && shots[0]) select({ kind: "shot", id: shots[0].id });
   }, [at]);
 
+  // Several files at once go onto this shot and those after it.
+  const dropAll = (first: string, files: File[]): void => {
+    const from = shots.findIndex((shot) => shot.id === first);
+    for (const [at, file] of files.entries()) {
+      const shot = shots[from + at];
+      if (shot) drop.ask(shot.id, file);
+    }
+  };
+  const tools = { script: () => scriptNow(project), edit: (change: Edit | undefined) => change && doEdit(project, change) };
+  const act = (action: RowAction) => (): void => {
+    if (chosen) void runOn(tools, action, { kind: "shot", id: chosen.id });
+  };
   const step = (by: 1 | -1): void => {
     const now = scriptNow(project);
     const change = chosen && now && stepShot(now, chosen.id, by);
@@ -70,6 +83,8 @@ function OpenBoard({ state }: { state: ProjectState }) {
     { id: "board.file", title: t("board.choose_file"), group, icon: ImagePlus, keys: "Mod+O", enabled: !!chosen, run: () => picker.current?.click() },
     { id: "board.up", title: t("board.earlier"), group, keys: "Alt+Left", whileTyping: false, enabled: !!chosen, run: () => step(-1) },
     { id: "board.down", title: t("board.later"), group, keys: "Alt+Right", whileTyping: false, enabled: !!chosen, run: () => step(1) },
+    { id: "board.add", title: t("story.add_shot"), group, icon: Plus, keys: "Alt+Enter", enabled: !!chosen, run: act("add_shot") },
+    { id: "board.remove", title: t("story.remove_shot"), group, icon: Trash2, keys: "Alt+Delete", enabled: !!chosen, run: act("remove") },
     { id: "board.side", title: t("board.inspector"), group, icon: PanelRight, keys: "Alt+I", whileTyping: true, run: () => setSide((shown) => !shown) },
   ]);
 
@@ -90,7 +105,7 @@ function OpenBoard({ state }: { state: ProjectState }) {
           <IconButton icon={PanelRight} size="sm" label={t("board.inspector")} keys="Alt+I" on={side} onClick={() => setSide(!side)} />
         </div>
         <div className="min-h-0 flex-1">
-          {shots.length === 0 ? <Empty icon={Clapperboard} title={t("board.none")}>{t("board.none_hint")}</Empty> : <CardGrid state={state} cardPx={cardPx} onFile={drop.ask} onRender={(id) => setPlan({ shots: [id] })} />}
+          {shots.length === 0 ? <Empty icon={Clapperboard} title={t("board.none")}>{t("board.none_hint")}</Empty> : <CardGrid state={state} cardPx={cardPx} onFiles={dropAll} onRender={(id) => setPlan({ shots: [id] })} />}
         </div>
       </div>
       {side && (

@@ -19,7 +19,7 @@ interface Props {
   dragged: boolean;
   mark: "before" | "after" | undefined;
   onHandle: Reorder["handle"];
-  onFile: (shot: string, file: File) => void;
+  onFiles: (shot: string, files: File[]) => void;
   onRender: (shot: string) => void;
 }
 
@@ -32,7 +32,7 @@ const STATES: Record<ShotState, { icon: typeof CircleCheck; colour: string }> = 
 
 /** A shot as a card: its picture, what happens, how long, whether it is made. */
 export const Card = memo(
-  function Card({ shot, number, status, chosen, tabStop, width, pictureHeight, dragged, mark, onHandle, onFile, onRender }: Props) {
+  function Card({ shot, number, status, chosen, tabStop, width, pictureHeight, dragged, mark, onHandle, onFiles, onRender }: Props) {
     const { t } = useTranslation();
     const [over, setOver] = useState(false);
     const state = STATES[status?.state ?? "missing"];
@@ -53,8 +53,7 @@ export const Card = memo(
           event.preventDefault();
           event.stopPropagation();
           setOver(false);
-          const [file] = event.dataTransfer.files;
-          if (file) onFile(shot.id, file);
+          onFiles(shot.id, [...event.dataTransfer.files]);
         }}
       >
         {mark && <span className={cx("absolute top-0 bottom-0 w-0.5 rounded-full bg-accent", mark === "before" ? "-left-2" : "-right-2")} aria-hidden />}
@@ -95,5 +94,5 @@ export const Card = memo(
   },
   (before, now) =>
     // The handle is made anew at each draw and does the same.
-    (Object.keys(now) as (keyof Props)[]).every((field) => field === "onHandle" || field === "onFile" || field === "onRender" || before[field] === now[field]),
+    (Object.keys(now) as (keyof Props)[]).every((field) => field === "onHandle" || field === "onFiles" || field === "onRender" || before[field] === now[field]),
 );

@@ -30,12 +30,12 @@ export function rowsOf(scenes: Scene[], columns: number): Row[] {
 interface Props {
   state: ProjectState;
   cardPx: number;
-  onFile: (shot: string, file: File) => void;
+  onFiles: (shot: string, files: File[]) => void;
   onRender: (shot: string) => void;
 }
 
 /** Cards of all shots, by scene; only rows in sight are drawn, each of a height known before. */
-export function CardGrid({ state, cardPx, onFile, onRender }: Props) {
+export function CardGrid({ state, cardPx, onFiles, onRender }: Props) {
   const { t } = useTranslation();
   const { project, script } = state;
   const scroller = useRef<HTMLDivElement>(null);
@@ -165,7 +165,7 @@ export function CardGrid({ state, cardPx, onFile, onRender }: Props) {
                       dragged={reorder.dragged === shot.id}
                       mark={reorder.place?.over === shot.id ? reorder.place.side : undefined}
                       onHandle={reorder.handle}
-                      onFile={onFile}
+                      onFiles={onFiles}
                       onRender={onRender}
                     />
                   ))}

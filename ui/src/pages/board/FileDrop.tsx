@@ -23,9 +23,10 @@ export interface FileDropState {
 
 export function useFileDrop(project: string): FileDropState {
   const { t, i18n } = useTranslation();
-  const [asked, setAsked] = useState<Asked>();
+  const [waiting, setWaiting] = useState<Asked[]>([]);
+  const asked = waiting[0];
   const use = (wanted: Asked, as: MediaUse): void => {
-    setAsked(undefined);
+    setWaiting((list) => list.filter((each) => each !== wanted));
     const { file, shot } = wanted;
     if (file.size > 64_000_000) toast("info", t("media.bringing", { name: file.name, size: bytesText(file.size, i18n.language) }));
     dropOn(project, shot, file, as).then(
@@ -36,13 +37,13 @@ export function useFileDrop(project: string): FileDropState {
   return {
     asked,
     use,
-    cancel: () => setAsked(undefined),
+    cancel: () => setWaiting((list) => list.slice(1)),
     ask: (shot, file) => {
       const uses = usesOf(file.type, file.name);
       const [only] = uses;
       if (only === undefined) toast("warn", t("media.unknown", { name: file.name }));
       else if (uses.length === 1) use({ shot, file, uses }, only);
-      else setAsked({ shot, file, uses });
+      else setWaiting((list) => [...list, { shot, file, uses }]);
     },
   };
 }

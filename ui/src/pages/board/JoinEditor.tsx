@@ -30,7 +30,8 @@ export function JoinEditor({ script, shot, edit }: { script: Script; shot: Shot;
         <Select
           label={t("shot.into")}
           value={blend}
-          choices={BLENDS.map((each) => ({ value: each, label: t(`blends.${each}`) }))}
+          choices={BLENDS.map((each) => ({ value: each, label: t(`blends.${each}`), disabled: all[0] === shot.id && each !== "cut" }))}
+          hint={all[0] === shot.id ? t("shot.first_shot") : undefined}
           onChange={(next) => edit(setShot(shot.id, "/transition", transitionText(next as Blend, length)))}
         />
         {blend !== "cut" && field(t("shot.blend_length"), blendId, length, (text) => edit(setShot(shot.id, "/transition", transitionText(blend, text))))}

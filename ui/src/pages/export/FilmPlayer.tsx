@@ -1,7 +1,7 @@
 import { FolderOpen, MonitorPlay, Play } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { mediaUrl } from "../../api/client";
+import { mediaUrl, thumbUrl } from "../../api/client";
 import type { ExportedFile, ProjectState } from "../../api/shapes";
 import { useCommand } from "../../api/useCommand";
 import { Button, IconButton } from "../../parts/Button";
@@ -47,6 +47,7 @@ export function FilmPlayer({ state, films, error, shown, onShow }: Props) {
             controls
             preload="metadata"
             src={mediaUrl(film.hash)}
+            poster={thumbUrl(film.hash, 1280)}
             aria-label={t("export.film_of", { name: film.name })}
             onError={() => setBroken(film.hash)}
             className="mx-auto max-h-[60vh] w-full"

@@ -43,7 +43,7 @@ function Member({ member, voices, names }: { member: CastMember; voices: Voice[]
         list="voices"
         onPause={false}
         onCommit={(text) => set("/voice", text)}
-        aside={voices.length > 0 ? <HearVoice voice={member.voice ?? ""} text={said} /> : undefined}
+        aside={voices.length > 0 ? <HearVoice voice={voices.some((voice) => voice.id === member.voice) ? (member.voice ?? "") : ""} text={said} /> : undefined}
       />
     </li>
   );

@@ -18,7 +18,6 @@ export function FilmPanel({ state }: { state: ProjectState }) {
   const improve = (field: string, title: string) => (
     <IconButton icon={Sparkles} size="sm" label={t("story.improve_what", { what: title })} onClick={() => rewrite({ kind: "film", id: "", field, title })} />
   );
-  const secs = Math.max(0, ...Object.values(state.shots).map((shot) => shot.start_secs + shot.length_secs));
   return (
     <div className="flex flex-col gap-4">
       <TextField
@@ -35,7 +34,7 @@ export function FilmPanel({ state }: { state: ProjectState }) {
           label={t("film.length")}
           value={script.length ?? ""}
           placeholder="3 min"
-          hint={t("film.length_now", { time: clockText(secs) })}
+          hint={t("film.length_now", { time: clockText(state.film.secs) })}
           onPause={false}
           check={(text) => (text.trim() === "" || typedLength(text, fpsOf(script.fps)) ? undefined : t("shot.length_fault"))}
           onCommit={(text) => set("/length", typedLength(text, fpsOf(script.fps)) ?? null)}

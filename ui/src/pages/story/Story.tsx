@@ -20,8 +20,9 @@ import { SidePanel } from "./SidePanel";
 import { TextDialog } from "./TextDialog";
 import { WriteDialog } from "./WriteDialog";
 import { type RewriteTarget, StoryContext, type StoryTools, lintBy } from "./context";
-import { type RowAction, runOn } from "./rowActions";
-import { reveal, review, useSelection } from "./selection";
+import { copyText } from "./changes";
+import { type RowAction, runOn, wasCopied } from "./rowActions";
+import { type Selection, reveal, review, useSelection } from "./selection";
 
 export default function Story() {
   const { project } = useRoute();
@@ -37,19 +38,43 @@ export default function Story() {
   return <OpenStory key={state.project} state={state} />;
 }
 
-/** Pasting is told by the browser with its text, so that nobody is asked for leave. */
-function usePaste(tools: StoryTools): void {
+/** Copying and pasting are told by the browser, with the clipboard in hand: nobody is asked for
+ *  leave, and what was copied is there at once. */
+function useClipboard(tools: StoryTools): void {
   useEffect(() => {
+    const chosen = (event: Event): Selection | undefined => {
+      const { target } = event;
+      if (target instanceof HTMLElement && target.matches("input, textarea, [role='dialog'] *")) return undefined;
+      return useSelection.getState().selection;
+    };
+    const isText = (): boolean => (window.getSelection()?.toString() ?? "") !== "";
+    const onCopy = (event: ClipboardEvent): void => {
+      const selection = chosen(event);
+      const script = tools.script();
+      const text = selection && script && !isText() ? copyText(script, selection.kind, selection.id) : undefined;
+      if (selection === undefined || text === undefined) return;
+      event.preventDefault();
+      event.clipboardData?.setData("text/plain", text);
+      wasCopied(text, selection);
+    };
+    // Some engines ask first whether there is anything to copy.
+    const onAsked = (event: Event): void => {
+      if (chosen(event) && !isText()) event.preventDefault();
+    };
     const onPaste = (event: ClipboardEvent): void => {
-      const target = event.target;
-      if (target instanceof HTMLElement && target.matches("input, textarea")) return;
-      const { selection } = useSelection.getState();
+      const selection = chosen(event);
       if (!selection) return;
       event.preventDefault();
       void runOn(tools, "paste", selection, event.clipboardData?.getData("text/plain"));
     };
+    window.addEventListener("beforecopy", onAsked);
+    window.addEventListener("copy", onCopy);
     window.addEventListener("paste", onPaste);
-    return () => window.removeEventListener("paste", onPaste);
+    return () => {
+      window.removeEventListener("beforecopy", onAsked);
+      window.removeEventListener("copy", onCopy);
+      window.removeEventListener("paste", onPaste);
+    };
   }, [tools]);
 }
 
@@ -89,8 +114,8 @@ function useStoryActions(tools: StoryTools, open: { write: () => void; find: () 
     action("add_scene", t("story.add_scene"), FilePlus2, "Alt+Shift+Enter"),
     action("up", t("story.up"), ArrowUp, "Alt+Up"),
     action("down", t("story.down"), ArrowDown, "Alt+Down"),
-    action("copy", t("story.copy"), ClipboardCopy, "Mod+C", false),
-    { ...action("paste", t("story.paste"), ClipboardPaste, "", false) },
+    action("copy", t("story.copy"), ClipboardCopy, ""),
+    action("paste", t("story.paste"), ClipboardPaste, ""),
     action("remove", t("story.remove"), Trash2, "Alt+Delete"),
   ]);
 }
@@ -120,7 +145,7 @@ function OpenStory({ state }: { state: ProjectState }) {
     }),
     [project],
   );
-  usePaste(tools);
+  useClipboard(tools);
   // Where there is room for one panel only, opening one puts the other away.
   const showLeft = (shown: boolean): void => {
     setLeft(shown);
@@ -137,7 +162,6 @@ function OpenStory({ state }: { state: ProjectState }) {
   useEffect(() => {
     if (at) reveal({ kind: state.script.scenes.some((scene) => scene.id === at) ? "scene" : "shot", id: at });
   }, [at]);
-  const secs = Math.max(0, ...Object.values(state.shots).map((shot) => shot.start_secs + shot.length_secs));
   const shots = state.script.scenes.reduce((sum, scene) => sum + scene.shots.length, 0);
   const showsProposal = reviewing && proposal;
   return (
@@ -146,7 +170,7 @@ function OpenStory({ state }: { state: ProjectState }) {
       <div className="flex h-full min-h-0">
         {left && <aside aria-label={t("story.outline")} className="flex w-64 shrink-0 flex-col border-r border-line bg-panel @max-[44rem]/main:absolute @max-[44rem]/main:top-11 @max-[44rem]/main:bottom-0 @max-[44rem]/main:left-0 @max-[44rem]/main:z-20 @max-[44rem]/main:shadow-float">
           <div className="flex h-11 shrink-0 items-center justify-between gap-2 pr-1.5 pl-3.5">
-            <span className="numeric truncate text-sm text-quiet">{t("story.counts", { scenes: state.script.scenes.length, shots, time: clockText(secs) })}</span>
+            <span className="numeric truncate text-sm text-quiet">{t("story.counts", { scenes: state.script.scenes.length, shots, time: clockText(state.film.secs) })}</span>
             <IconButton icon={Search} size="sm" label={t("story.find")} keys="Mod+F" on={finding} onClick={() => setFinding(!finding)} />
           </div>
           {finding ? <Find project={project} onClose={() => setFinding(false)} /> : <Outline script={state.script} lint={lint} />}

@@ -29,7 +29,7 @@ const kept = (project: string): string => `longtake.premise ${project}`;
 export function WriteDialog({ open, state, onClose, onReady }: Props) {
   const { t } = useTranslation();
   const { project, script } = state;
-  const [premise, setPremise] = useState(() => localStorage.getItem(kept(project)) ?? script.logline ?? "");
+  const [premise, setPremise] = useState(() => localStorage.getItem(kept(project)) ?? state.premise ?? script.logline ?? "");
   const [length, setLength] = useState(script.length ?? "1 min");
   const write = useCommand("story.write");
   const ready = useQuery("app.state", {}).data?.ready.language_model;

@@ -1,4 +1,5 @@
 import type { Edit, Json, Line, Scene, Script, Shot } from "../../api/shapes";
+import { mended } from "./mend";
 
 // Edits by what they mean to a maker; each is one step of undo.
 
@@ -29,7 +30,7 @@ export function addShot(script: Script, scene: string, after: string | undefined
   const id = freshId(shotIds(script), "shot-1");
   const edit: Edit = { edit: "add", kind: "shot", body: asJson({ id, length }), scene };
   if (after !== undefined) edit.after = after;
-  return { edit, id };
+  return { edit: mended(script, edit, `add ${id}`), id };
 }
 
 /** A scene with its shots. */
@@ -49,12 +50,12 @@ export function addScene(script: Script, after: string | undefined): { edit: Edi
 export function removeShot(script: Script, id: string): Edit | undefined {
   const scene = script.scenes.find((each) => each.shots.some((shot) => shot.id === id));
   if (!scene) return undefined;
-  if (scene.shots.length > 1) return { edit: "remove", kind: "shot", id };
+  if (scene.shots.length > 1) return mended(script, { edit: "remove", kind: "shot", id }, `remove ${id}`);
   return removeScene(script, scene.id);
 }
 
 export function removeScene(script: Script, id: string): Edit | undefined {
-  return script.scenes.length > 1 ? { edit: "remove", kind: "scene", id } : undefined;
+  return script.scenes.length > 1 ? mended(script, { edit: "remove", kind: "scene", id }, `remove ${id}`) : undefined;
 }
 
 /** A shot into a scene, after another shot there (absent: first). The scene that it leaves empty goes. */
@@ -66,8 +67,9 @@ export function moveShot(script: Script, id: string, scene: string, after: strin
   if (home.id === scene && home.shots[at - 1]?.id === after) return undefined;
   const edit: Edit = { edit: "move", kind: "shot", id, scene };
   if (after !== undefined) edit.after = after;
-  if (home.id === scene || home.shots.length > 1) return edit;
-  return several(`move ${id}`, [edit, { edit: "remove", kind: "scene", id: home.id }]);
+  const empties = home.id !== scene && home.shots.length === 1;
+  const whole: Edit = empties ? several(`move ${id}`, [edit, { edit: "remove", kind: "scene", id: home.id }]) : edit;
+  return mended(script, whole, `move ${id}`);
 }
 
 /** One place up or down; at a scene's edge into the neighbouring scene. */
@@ -92,7 +94,7 @@ export function moveScene(script: Script, id: string, after: string | undefined)
   if (at < 0 || after === id || script.scenes[at - 1]?.id === after) return undefined;
   const edit: Edit = { edit: "move", kind: "scene", id };
   if (after !== undefined) edit.after = after;
-  return edit;
+  return mended(script, edit, `move ${id}`);
 }
 
 export function stepScene(script: Script, id: string, step: 1 | -1): Edit | undefined {
@@ -149,7 +151,7 @@ export function paste(script: Script, copied: Copied, at: { scene: string; shot?
     const id = freshId(taken, copied.shot.id);
     const edit: Edit = { edit: "add", kind: "shot", body: asJson({ ...copied.shot, id }), scene: at.scene };
     if (at.shot !== undefined) edit.after = at.shot;
-    return { edit, id };
+    return { edit: mended(script, edit, `paste ${id}`), id };
   }
   const id = freshId(sceneIds(script), copied.scene.id);
   const shots = copied.scene.shots.map((shot) => {
@@ -157,7 +159,7 @@ export function paste(script: Script, copied: Copied, at: { scene: string; shot?
     taken.add(own);
     return { ...shot, id: own };
   });
-  return { edit: putScene(asJson({ ...copied.scene, id, shots }), at.scene), id };
+  return { edit: mended(script, putScene(asJson({ ...copied.scene, id, shots }), at.scene), `paste ${id}`), id };
 }
 
 export function setShot(id: string, field: string, value: Json): Edit {

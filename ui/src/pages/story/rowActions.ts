@@ -18,6 +18,12 @@ async function fromClipboard(): Promise<string | undefined> {
   }
 }
 
+/** Remember what was copied, and say so. */
+export function wasCopied(text: string, what: Selection): void {
+  copiedHere = text;
+  toast("info", i18n.t(what.kind === "scene" ? "story.copied_scene" : "story.copied_shot", { id: what.id }));
+}
+
 /** Carry out an action on a scene or a shot. */
 export async function runOn(tools: Pick<StoryTools, "script" | "edit">, action: RowAction, on: Selection, text?: string): Promise<void> {
   commitDrafts();
@@ -50,17 +56,16 @@ export async function runOn(tools: Pick<StoryTools, "script" | "edit">, action: 
     case "copy": {
       const copied = copyText(script, on.kind, on.id);
       if (copied === undefined) return;
-      copiedHere = copied;
+      wasCopied(copied, on);
       try {
         await navigator.clipboard.writeText(copied);
       } catch {
         // It can still be pasted in this window.
       }
-      toast("info", i18n.t(on.kind === "scene" ? "story.copied_scene" : "story.copied_shot", { id: on.id }));
       return;
     }
     case "paste": {
-      const copied = readCopied(text ?? (await fromClipboard()) ?? "");
+      const copied = readCopied((text || (await fromClipboard())) ?? "");
       if (!copied) {
         toast("warn", i18n.t("story.nothing_to_paste"));
         return;

@@ -30,13 +30,14 @@ export function NewProject({ open, onClose, onMade }: { open: boolean; onClose: 
   const [preset, setPreset] = useState<Preset>("wide");
   const [fps, setFps] = useState("24");
   const [language, setLanguage] = useState(i18n.language);
+  const [where, setWhere] = useState("");
   const create = useCommand("project.create");
   const folder = useQuery("app.state", {}).data?.projects_folder;
   const names = new Intl.DisplayNames([i18n.language], { type: "language" });
   const make = async (): Promise<void> => {
     const wanted = name.trim();
     if (wanted === "") return;
-    const state = await create.run({ name: wanted, preset, fps, language });
+    const state = await create.run({ name: wanted, preset, fps, language, ...(where.trim() === "" ? {} : { folder: where.trim() }) });
     if (!state) return;
     setName("");
     onClose();
@@ -47,7 +48,6 @@ export function NewProject({ open, onClose, onMade }: { open: boolean; onClose: 
       open={open}
       onClose={onClose}
       title={t("new.title")}
-      about={folder && t("new.about", { folder })}
       actions={
         <>
           <Button onClick={onClose}>{t("common.cancel")}</Button>
@@ -91,6 +91,7 @@ export function NewProject({ open, onClose, onMade }: { open: boolean; onClose: 
           <Select label={t("film.fps")} value={fps} choices={RATES.map((rate) => ({ value: rate, label: rateText(rate) }))} onChange={setFps} />
           <Select label={t("film.language")} value={language} choices={LANGUAGES.map((tag) => ({ value: tag, label: names.of(tag) ?? tag }))} onChange={setLanguage} />
         </div>
+        <TextField label={t("new.folder")} value={where} placeholder={folder} onCommit={setWhere} onTyped={setWhere} onPause={false} />
         <button type="submit" hidden />
       </form>
     </Dialog>

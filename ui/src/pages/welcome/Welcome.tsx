@@ -1,4 +1,4 @@
-import { Clapperboard, Film, FolderX, Plus, X } from "lucide-react";
+import { Clapperboard, Film, FolderOpen, FolderX, Plus, X } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { isOpen } from "../../api/edits";
@@ -14,6 +14,7 @@ import { Empty, Failed, PageHead, Skeleton } from "../../parts/states";
 import { select } from "../story/selection";
 import { MachineCard } from "./MachineCard";
 import { NewProject } from "./NewProject";
+import { OpenProject } from "./OpenProject";
 
 /** Go on with a project that the server has opened. */
 export function enter(state: ProjectState): void {
@@ -71,6 +72,7 @@ export default function Welcome() {
   const { t } = useTranslation();
   const { data, error, again } = useQuery("app.recent", {});
   const [making, setMaking] = useState(false);
+  const [opening, setOpening] = useState(false);
   const sample = useCommand("project.open_sample");
   const openSample = async (): Promise<void> => {
     const state = await sample.run({});
@@ -78,10 +80,14 @@ export default function Welcome() {
   };
   useOffer("welcome", [
     { id: "welcome.new", title: t("welcome.new"), group: t("pages.welcome"), icon: Plus, keys: "Mod+Alt+N", whileTyping: true, run: () => setMaking(true) },
+    { id: "welcome.open", title: t("open.title"), group: t("pages.welcome"), icon: FolderOpen, keys: "Mod+O", run: () => setOpening(true) },
     { id: "welcome.sample", title: t("welcome.sample"), group: t("pages.welcome"), icon: Film, run: () => void openSample() },
   ]);
   const actions = (
     <>
+      <Button icon={FolderOpen} onClick={() => setOpening(true)}>
+        {t("welcome.open")}
+      </Button>
       <Button icon={Film} busy={sample.busy} onClick={() => void openSample()}>
         {t("welcome.sample")}
       </Button>
@@ -122,6 +128,7 @@ export default function Welcome() {
           <MachineCard />
         </div>
       </div>
+      <OpenProject open={opening} onClose={() => setOpening(false)} onOpened={enter} />
       <NewProject open={making} onClose={() => setMaking(false)} onMade={enter} />
     </div>
   );

@@ -24,8 +24,6 @@ export const board = [
       await side.getByRole("textbox", { name: "From (%)" }).fill("20");
       await page.keyboard.press("Enter");
       await until(() => shot(one.id), (each) => each.move.includes("20% ->"), "from there");
-      await side.getByRole("combobox", { name: "Into this shot" }).selectOption("cross-fade");
-      await until(() => shot(one.id), (each) => each.transition === "cross-fade 1 s", "it fades in");
       await side.getByRole("combobox", { name: "Fit" }).selectOption("contain");
       await until(() => shot(one.id), (each) => each.fit === "contain", "shown whole");
       await write(side.getByRole("textbox", { name: /^For whoever/ }), "hold longer");
@@ -36,6 +34,14 @@ export const board = [
       await until(() => shot(one.id), (each) => (each.sounds?.length ?? 0) === (one.sounds?.length ?? 0) + 1, "a sound");
       await side.getByRole("button", { name: "Add line" }).click();
       await until(() => shot(one.id), (each) => (each.lines?.length ?? 0) === (one.lines?.length ?? 0) + 1, "a line");
+      await card(page, two.id).click();
+      await side.getByRole("heading", { name: two.id }).waitFor();
+      await side.getByRole("combobox", { name: "Into this shot" }).selectOption("through-black");
+      await until(() => shot(two.id), (each) => each.transition === "through-black 1 s", "it comes through black");
+      await side.getByRole("combobox", { name: "Continuity" }).selectOption("continue");
+      await until(() => shot(two.id), (each) => each.continuity === `continue ${one.id}`, "it carries on");
+      await side.getByRole("combobox", { name: "File", exact: true }).first().selectOption({ label: "One colour" });
+      await until(() => shot(two.id), (each) => each.colour === "#000000" && each.picture === undefined, "it shows one colour");
     },
   },
   {
@@ -74,6 +80,20 @@ export const board = [
       await card(page, two.id).dispatchEvent("dragover", { dataTransfer: data });
       await card(page, two.id).dispatchEvent("drop", { dataTransfer: data });
       await until(() => shot(two.id), (each) => each.picture?.includes("dropped"), "the dropped picture is on the shot");
+      const three = await page.evaluateHandle(
+        ({ mimeType, bytes }) => {
+          const transfer = new DataTransfer();
+          const content = Uint8Array.from(atob(bytes), (each) => each.charCodeAt(0));
+          for (const name of ["one.png", "two.png"]) transfer.items.add(new File([content], name, { type: mimeType }));
+          transfer.items.add(new File([content], "notes.zip", { type: "application/zip" }));
+          return transfer;
+        },
+        { mimeType: PICTURE.mimeType, bytes: PICTURE.buffer.toString("base64") },
+      );
+      await card(page, one.id).dispatchEvent("drop", { dataTransfer: three });
+      await until(() => shot(one.id), (each) => each.picture?.startsWith("one"), "the first of several is on the shot");
+      await until(() => shot(two.id), (each) => each.picture?.startsWith("two"), "the second on the next");
+      await page.getByText(/^notes.zip is no picture/).first().waitFor();
       // A file beside all cards leaves the page where it is.
       const before = page.url();
       await page.locator("header").first().dispatchEvent("drop", { dataTransfer: data });
@@ -99,7 +119,10 @@ export const board = [
     real: true,
     async run({ page, api, ...rest }) {
       const project = await openSample({ page, api, ...rest });
-      const [one] = shotsOf(await api("project.state", { project }));
+      // One colour, so that no picture has to be enlarged first.
+      const [, one] = shotsOf(await api("project.state", { project }));
+      const set = (field, value) => ({ edit: "set", kind: "shot", id: one.id, field, value });
+      await api("project.edit", { project, edit: { edit: "several", label: "colour", edits: [set("/picture", null), set("/colour", "#203040")] } });
       await toPage(page, "Board");
       await card(page, one.id).click();
       await page.getByRole("complementary").getByRole("button", { name: "Make this shot" }).click();

@@ -1,13 +1,13 @@
 import { assert, openSample, shotsOf, toPage, until } from "./kit.mjs";
 
-/** A film of 60 scenes with 5 shots each, from the first shots of the one that is open. */
-async function makeLarge(api, project) {
+/** A film of 60 scenes with 5 shots each, from the shots of the one that is open. */
+export async function makeLarge(api, project) {
   const { script } = await api("project.state", { project });
-  const [shot] = script.scenes[0].shots;
+  const shots = script.scenes.flatMap((scene) => scene.shots);
   const scenes = Array.from({ length: 60 }, (_, scene) => ({
     id: `s${scene}`,
     heading: `Scene ${scene}`,
-    shots: Array.from({ length: 5 }, (_, at) => ({ ...shot, id: `s${scene}-${at}`, transition: "cut", titles: undefined, action: `Action ${scene}.${at}` })),
+    shots: Array.from({ length: 5 }, (_, at) => ({ ...shots[(scene * 5 + at) % shots.length], id: `s${scene}-${at}`, transition: "cut", continuity: "cut", titles: undefined, action: `Action ${scene}.${at}` })),
   }));
   const { music: _music, credits: _credits, length: _length, places: _places, ...rest } = script;
   await api("project.edit", { project, edit: { edit: "import_script", script: JSON.parse(JSON.stringify({ ...rest, scenes })) } });

@@ -75,10 +75,11 @@ export const outside = [
       await studio.kill("SIGKILL");
       await write(action, "while it was gone");
       await page.getByText("1 edit not saved yet").waitFor();
-      const again = await studio.restart();
-      await page.goto(again.entry);
-      await page.waitForSelector("main h1", { state: "attached" });
-      await until(() => api("project.open", { project }), (state) => shotsOf(state)[0].action === "while it was gone", "the edit that waited was sent");
+      await studio.restart();
+      await page.getByText("Saved", { exact: true }).waitFor();
+      const after = await api("project.state", { project });
+      assert.equal(shotsOf(after)[0].action, "while it was gone");
+      assert.equal(await action.inputValue(), "while it was gone");
     },
   },
 ];

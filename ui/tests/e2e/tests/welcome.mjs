@@ -43,6 +43,21 @@ export const welcome = [
     },
   },
   {
+    name: "welcome: a project by its folder, and one that is not there",
+    real: true,
+    async run({ page, api }) {
+      const { project } = await api("project.open_sample");
+      await api("project.close", { project });
+      await page.getByRole("button", { name: "Open…" }).click();
+      await page.getByRole("textbox", { name: "Folder of the project" }).fill(`${project}-not-there`);
+      await page.keyboard.press("Enter");
+      await page.getByRole("dialog").getByRole("alert").waitFor();
+      await page.getByRole("textbox", { name: "Folder of the project" }).fill(project);
+      await page.keyboard.press("Enter");
+      await page.waitForSelector('[data-row^="shot:"]');
+    },
+  },
+  {
     name: "welcome: what this machine is",
     async run({ page, api }) {
       const { machine, version } = await api("app.state");

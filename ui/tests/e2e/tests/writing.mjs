@@ -9,7 +9,7 @@ export const writing = [
       const before = await api("project.state", { project });
       await page.getByRole("button", { name: "Write from a premise" }).click();
       await page.getByRole("textbox", { name: "Premise" }).fill("A lighthouse keeper finds a radio that receives tomorrow's news.");
-      await page.getByRole("textbox", { name: "Length asked for" }).fill("20 s");
+      await page.getByRole("textbox", { name: "Length asked for" }).fill("10 s");
       await page.getByRole("button", { name: "Write", exact: true }).click();
       await page.getByText(/proposed changes?$/).waitFor({ timeout: 300_000 });
       const proposal = await api("proposal.get", { project });
