@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flow_studio::Shell;
-use flow_studio::desk::{DeskEvent, Job, JobState};
+use flow_studio::desk::events::DeskEvent;
+use flow_studio::desk::queue::{Job, JobState};
 use tauri::{AppHandle, Manager as _};
 use tauri_plugin_notification::NotificationExt as _;
 

@@ -97,7 +97,8 @@ export class Window {
   /** Puts `text` in the place of a field's. */
   async fill(xpath, text) {
     const id = await this.find(xpath);
-    await this.ask(`element/${id}/clear`, "POST", {});
+    await this.click(xpath);
+    await this.run("arguments[0].select()", { [ELEMENT]: id });
     await this.ask(`element/${id}/value`, "POST", { text });
   }
 
@@ -118,6 +119,6 @@ async function call(url, method, body) {
     signal: AbortSignal.timeout(60_000),
   });
   const { value } = await answer.json();
-  if (!answer.ok) throw new Error(`${method} ${url.split("/").slice(-2).join("/")}: ${value?.message ?? answer.status}`);
+  if (!answer.ok) throw new Error(`${method} ${url.split("/").slice(-2).join("/")}: ${value?.error} ${value?.message}`);
   return value;
 }
