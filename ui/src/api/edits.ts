@@ -1,4 +1,5 @@
 import { create } from "zustand";
+import { randomName } from "../parts/browser";
 import { CallError, call, said } from "./client";
 import { put } from "./queries";
 import type { Edit } from "./shapes";
@@ -66,7 +67,7 @@ export function forgetOpen(project?: string): void {
 
 /** Do an edit: seen at once, sent after those before it. */
 export function edit(project: string, change: Edit): void {
-  const pending: PendingEdit = { key: crypto.randomUUID(), project, edit: change };
+  const pending: PendingEdit = { key: randomName(), project, edit: change };
   useEdits.setState((state) => ({ pending: [...state.pending, pending] }));
   flush();
 }

@@ -1,3 +1,4 @@
+import { randomName } from "../parts/browser";
 import { type PendingEdit, adopt, useEdits } from "./edits";
 
 // What is not saved yet outlives its page: each tab keeps its own edits, and holds a lock as long
@@ -34,7 +35,7 @@ function write(storage: Storage, key: string, unsaved: PendingEdit[]): void {
 
 /** Keep what is not saved yet, and take up what earlier pages kept. Gives what stops the keeping. */
 export async function keepEdits({ local, session, locks }: Places): Promise<() => void> {
-  const tab = session.getItem(TAB) ?? crypto.randomUUID();
+  const tab = session.getItem(TAB) ?? randomName();
   session.setItem(TAB, tab);
   const own = PREFIX + tab;
   const earlier = read(local, own);

@@ -1,6 +1,6 @@
 import { useCallback, useEffect } from "react";
 import { create } from "zustand";
-import { call, said } from "./client";
+import { CallError, call, said } from "./client";
 import { share } from "./share";
 import type { ArgsOf, CommandName, ResultOf } from "./shapes";
 
@@ -44,6 +44,21 @@ export function beforeAsking(prepare: (args: Record<string, unknown>) => Promise
   before = prepare;
 }
 
+const BUSY_TRIES = 4;
+const BUSY_MILLIS = 300;
+
+/** Ask again a few times when another one is at it: looking changes nothing. */
+async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof CallError) || error.code !== "busy" || tries >= BUSY_TRIES) throw error;
+      await new Promise((done) => setTimeout(done, BUSY_MILLIS * tries));
+    }
+  }
+}
+
 async function load(key: string): Promise<void> {
   const entry = useQueries.getState().entries[key];
   if (!entry || entry.loading) return;
@@ -56,7 +71,7 @@ async function load(key: string): Promise<void> {
       patch(key, () => ({ loading: false }));
       return;
     }
-    const data = await call(entry.name, entry.args as ArgsOf<CommandName>);
+    const data = await patiently(() => call(entry.name, entry.args as ArgsOf<CommandName>));
     patch(key, (now) => ({ data: share(now.data, data), error: undefined, loading: false }));
   } catch (error) {
     patch(key, () => ({ error: said(error), loading: false }));

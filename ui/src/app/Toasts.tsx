@@ -1,6 +1,7 @@
 import { CircleAlert, CircleCheck, Copy, Info, TriangleAlert, X } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { IconButton } from "../parts/Button";
+import { toClipboard } from "../parts/browser";
 import { Dialog } from "../parts/Dialog";
 import { cx } from "../parts/cx";
 import { whenText } from "../parts/figures";
@@ -29,7 +30,7 @@ function Message({ toast }: { toast: Toast }) {
           icon={Copy}
           size="sm"
           label={t("toasts.copy_kept")}
-          onClick={() => void navigator.clipboard.writeText(toast.kept ?? "")}
+          onClick={() => void toClipboard(toast.kept ?? "")}
         />
       )}
     </>

@@ -41,6 +41,19 @@ function jobEnded(before: Job | undefined, job: Job): void {
   }
 }
 
+const LOOK_MILLIS = 3_000;
+const looks = new Map<string, ReturnType<typeof setTimeout>>();
+
+/** While shots are made, see now and then which ones are. */
+function lookSoon(project: string): void {
+  if (looks.has(project)) return;
+  const look = (): void => {
+    looks.delete(project);
+    invalidate("project.state", { project });
+  };
+  looks.set(project, setTimeout(look, LOOK_MILLIS));
+}
+
 function take(event: DeskEvent): void {
   switch (event.type) {
     case "hello":
@@ -63,6 +76,7 @@ function take(event: DeskEvent): void {
         );
         return withJob(jobs, job);
       });
+      if (job.state === "running" && job.project && (job.kind === "render.start" || job.kind === "export.start")) lookSoon(job.project);
       if (job.state === "running" || job.state === "waiting" || job.state === "paused") return;
       if (job.project) {
         invalidate("project.state", { project: job.project });

@@ -1,7 +1,7 @@
 // A real studio for tests: `longtake serve --ui` in folders of its own.
 import { spawn } from "node:child_process";
 import { mkdtempSync, mkdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -22,7 +22,7 @@ export async function startStudio(binary, { home = mkdtempSync(join(tmpdir(), "l
       XDG_CONFIG_HOME: folder("config"),
       LONGTAKE_DATA: folder("data/longtake"),
       LONGTAKE_CACHE: folder("cache/longtake"),
-      LONGTAKE_MODELS: process.env.LONGTAKE_MODELS ?? join(process.env.HOME ?? "/root", ".local/share/longtake/models"),
+      LONGTAKE_MODELS: process.env.LONGTAKE_MODELS ?? join(homedir(), ".local/share/longtake/models"),
       LONGTAKE_PROJECTS: folder("films"),
     },
     stdio: ["ignore", "pipe", "pipe"],

@@ -76,7 +76,7 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
   const redo = [];
   let snapshots = [];
   let proposal = null;
-  let settings = { language: "en", theme: "dark", text_scale: 1, projects_folder: "/home/maker/Films", cache_cap_bytes: 50e9, resume_jobs: true, notify: false, draft_first: false };
+  let settings = { language: "en", theme: "dark", text_scale: 1, projects_folder: "/srv/maker/Films", cache_cap_bytes: 50e9, resume_jobs: true, notify: false, draft_first: false };
   const now = Date.now();
   let jobs = empty ? [] : [
     { id: 4, kind: "render.start", title: "Make the whole film", project, state: "running", step: "picture of shot 3.2", done: 41, of: 120, secs_left: 95, created_unix_millis: now - 60_000, started_unix_millis: now - 58_000 },
@@ -147,10 +147,10 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
     }, 400);
     return { job: made.id };
   };
-  const model = (id, name, kind, bytes, here, allows, isDefault) => ({ id, name, kind, bytes, bytes_here: here, memory_bytes: bytes * 1.2, licence: allows ? "Apache-2.0" : "LicenseRef-research", licence_link: "https://example.org", allows: { commercial: allows, redistribution: allows, note: allows ? "keep the licence text with copies of the weights" : "research only" }, state: here === 0 ? "missing" : here < bytes ? "partial" : "installed", default: isDefault, folder: `/home/maker/.local/share/longtake/models/${id}` });
-  const settingsState = () => ({ settings, llm_key_set: false, cache_folder: "/home/maker/.cache/longtake", cache_bytes: 12.4e9, models_folder: "/home/maker/.local/share/longtake/models", models_bytes: 1.2e9, data_folder: "/home/maker/.local/share/longtake", devices: ["cpu: 16 threads, AVX2"] });
+  const model = (id, name, kind, bytes, here, allows, isDefault) => ({ id, name, kind, bytes, bytes_here: here, memory_bytes: bytes * 1.2, licence: allows ? "Apache-2.0" : "LicenseRef-research", licence_link: "https://example.org", allows: { commercial: allows, redistribution: allows, note: allows ? "keep the licence text with copies of the weights" : "research only" }, state: here === 0 ? "missing" : here < bytes ? "partial" : "installed", default: isDefault, folder: `/srv/maker/.local/share/longtake/models/${id}` });
+  const settingsState = () => ({ settings, llm_key_set: false, cache_folder: "/srv/maker/.cache/longtake", cache_bytes: 12.4e9, models_folder: "/srv/maker/.local/share/longtake/models", models_bytes: 1.2e9, data_folder: "/srv/maker/.local/share/longtake", devices: ["cpu: 16 threads, AVX2"] });
   const commands = {
-    "app.state": () => ({ version: "0.4.0", machine: { host: "studio-01", cpu: "AMD Ryzen 9 7950X", cores: 32, memory_bytes: 64e9, free_disk_bytes: 412e9, gpus: ["NVIDIA GeForce RTX 4090"] }, ready: { language_model: true, voice: true, upscaler: false }, models_folder: "/home/maker/.local/share/longtake/models", cache_folder: "/home/maker/.cache/longtake", projects_folder: settings.projects_folder }),
+    "app.state": () => ({ version: "0.4.0", machine: { host: "studio-01", cpu: "AMD Ryzen 9 7950X", cores: 32, memory_bytes: 64e9, free_disk_bytes: 412e9, gpus: ["NVIDIA GeForce RTX 4090"] }, ready: { language_model: true, voice: true, upscaler: false }, models_folder: "/srv/maker/.local/share/longtake/models", cache_folder: "/srv/maker/.cache/longtake", projects_folder: settings.projects_folder }),
     "app.recent": () => empty ? [] : [
       { path: project, name: "the-door", title: script.title, poster: hashOf[names[0]], modified_unix_millis: now - 3e5, missing: false, open: true },
       { path: "/films/b.longtake", name: "keeper", title: "The Lighthouse Keeper’s Radio", poster: hashOf[names[3]], modified_unix_millis: now - 9e7, missing: false, open: false },
@@ -193,7 +193,7 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
     "settings.get": settingsState,
     "settings.set": ({ field, value }) => { if (field !== "llm_key") settings = { ...settings, [field]: value }; tell({ type: "settings_changed" }); return settingsState(); },
     "settings.test_llm": () => ({ ok: true, what: "SmolLM2 135M Instruct answered “Yes.” in 0.4 s" }),
-    "cache.prune": () => ({ bytes: 12.4e9 }), "diagnostics.bundle": () => ({ path: "/home/maker/longtake-diagnostics.zip" }),
+    "cache.prune": () => ({ bytes: 12.4e9 }), "diagnostics.bundle": () => ({ path: "/srv/maker/longtake-diagnostics.zip" }),
   };
   const server = createServer((request, response) => {
     const url = new URL(request.url, "http://localhost");

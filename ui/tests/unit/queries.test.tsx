@@ -1,5 +1,5 @@
 import { act, render, screen, waitFor } from "@testing-library/react";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { invalidate, keyOf, put, useQueries, useQuery } from "../../src/api/queries";
 import { share } from "../../src/api/share";
 import { serve, shot } from "./kit";
@@ -40,6 +40,17 @@ describe("answers kept", () => {
     render(<Voices />);
     expect(screen.getByText("old")).toBeTruthy();
     await waitFor(() => expect(screen.getByText("a")).toBeTruthy());
+  });
+
+  it("that somebody else is at are asked for again", async () => {
+    let tries = 0;
+    vi.stubGlobal("fetch", async () => {
+      tries += 1;
+      return tries < 3 ? Response.json({ error: { code: "busy", message: "busy" } }, { status: 409 }) : Response.json({ ok: [voice("a")] });
+    });
+    render(<Voices />);
+    await waitFor(() => expect(screen.getByText("a")).toBeTruthy(), { timeout: 3000 });
+    expect(tries).toBe(3);
   });
 
   it("that failed say why", async () => {

@@ -8,6 +8,7 @@ import { placeMedia, usesOf } from "../../src/pages/board/media";
 import { parseTransition, transitionText } from "../../src/pages/board/transition";
 import { typedLength } from "../../src/pages/story/LengthInput";
 import { textDiff } from "../../src/pages/story/textDiff";
+import { randomName } from "../../src/parts/browser";
 import { bytesText, clockText, fpsOf, lengthSecs, waitText } from "../../src/parts/figures";
 import { script, shot } from "./kit";
 
@@ -120,6 +121,14 @@ describe("text diff", () => {
   it("does not stop at a megabyte", () => {
     const long = "word ".repeat(200_000);
     expect(textDiff(long, `${long}!`)).toHaveLength(2);
+  });
+});
+
+describe("random names", () => {
+  it("are UUIDs of version 4, each another", () => {
+    const names = Array.from({ length: 50 }, randomName);
+    for (const name of names) expect(name).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect(new Set(names).size).toBe(50);
   });
 });
 

@@ -5,6 +5,7 @@ import { invalidate, useQuery } from "../../api/queries";
 import type { Job } from "../../api/shapes";
 import { useSession } from "../../app/session";
 import { Button } from "../../parts/Button";
+import { toClipboard } from "../../parts/browser";
 import { Dialog } from "../../parts/Dialog";
 import { SkeletonRows } from "../../parts/states";
 
@@ -31,7 +32,7 @@ export function JobLog({ job, onClose }: { job: Job; onClose: () => void }) {
       onClose={onClose}
       title={t("queue.log_of", { title: job.title })}
       actions={
-        <Button icon={Copy} onClick={() => void navigator.clipboard.writeText(text)}>
+        <Button icon={Copy} onClick={() => void toClipboard(text)}>
           {t("queue.copy_log")}
         </Button>
       }

@@ -5,6 +5,7 @@ import { edit as doEdit, flush } from "../../api/edits";
 import { useCommand } from "../../api/useCommand";
 import { toast } from "../../app/toasts";
 import { Button } from "../../parts/Button";
+import { toClipboard } from "../../parts/browser";
 import { Dialog } from "../../parts/Dialog";
 import { commitDrafts } from "../../parts/drafts";
 
@@ -41,7 +42,7 @@ export function TextDialog({ open, project, onClose }: { open: boolean; project:
       about={t("text.about")}
       actions={
         <>
-          <Button icon={ClipboardCopy} onClick={() => void navigator.clipboard.writeText(text).then(() => toast("info", t("text.copied")))}>
+          <Button icon={ClipboardCopy} onClick={() => void toClipboard(text).then((done) => done && toast("info", t("text.copied")))}>
             {t("text.copy")}
           </Button>
           <Button look="primary" icon={FileInput} busy={read.busy} disabled={text.trim() === "" || text === shown} onClick={() => void bring()}>

@@ -1,4 +1,5 @@
 import { toast } from "../../app/toasts";
+import { fromClipboard, toClipboard } from "../../parts/browser";
 import { commitDrafts } from "../../parts/drafts";
 import i18n from "../../text";
 import { addScene, addShot, copyText, paste, readCopied, removeScene, removeShot, stepScene, stepShot } from "./changes";
@@ -9,14 +10,6 @@ export type RowAction = "add_shot" | "add_scene" | "up" | "down" | "copy" | "pas
 
 /** For where the browser does not let the clipboard be read. */
 let copiedHere: string | undefined;
-
-async function fromClipboard(): Promise<string | undefined> {
-  try {
-    return (await navigator.clipboard.readText()) || copiedHere;
-  } catch {
-    return copiedHere;
-  }
-}
 
 /** Remember what was copied, and say so. */
 export function wasCopied(text: string, what: Selection): void {
@@ -57,15 +50,12 @@ export async function runOn(tools: Pick<StoryTools, "script" | "edit">, action: 
       const copied = copyText(script, on.kind, on.id);
       if (copied === undefined) return;
       wasCopied(copied, on);
-      try {
-        await navigator.clipboard.writeText(copied);
-      } catch {
-        // It can still be pasted in this window.
-      }
+      // Where that is refused it can still be pasted in this window.
+      await toClipboard(copied);
       return;
     }
     case "paste": {
-      const copied = readCopied((text || (await fromClipboard())) ?? "");
+      const copied = readCopied(text || (await fromClipboard()) || copiedHere || "");
       if (!copied) {
         toast("warn", i18n.t("story.nothing_to_paste"));
         return;

@@ -42,9 +42,10 @@ export const exporting = [
       const presets = await api("export.presets");
       for (const preset of presets) {
         await page.locator(`[role="radio"][value="${preset.id}"]`).click();
-        const predicted = await api("export.predict", { project, preset: preset.id, upscale: false });
-        await page.getByText(predicted.out, { exact: false }).first().waitFor({ timeout: 15_000 }).catch(() => undefined);
         await page.getByText("File size").waitFor();
+        const ask = () => api("export.predict", { project, preset: preset.id, upscale: false }).catch(() => undefined);
+        const predicted = await until(ask, (answer) => answer !== undefined, "it is predicted");
+        await page.getByText(`Goes to ${predicted.out}`).waitFor();
       }
       await page.getByRole("switch", { name: "The film is to earn money" }).click();
       await page.getByRole("switch", { name: "Burn in subtitles" }).click();

@@ -2,6 +2,21 @@ import { openSample, shotsOf, until } from "./kit.mjs";
 
 export const writing = [
   {
+    name: "writing: a voice is heard",
+    real: true,
+    async run({ page, api, ...rest }) {
+      const project = await openSample({ page, api, ...rest });
+      const [voice] = await api("voices.list");
+      await api("project.edit", { project, edit: { edit: "add", kind: "cast", body: { name: "ADA", voice: voice.id } } });
+      await page.getByRole("tab", { name: "Cast" }).click();
+      await page.getByRole("button", { name: "Hear it" }).click();
+      const [job] = await until(() => api("queue.list"), (jobs) => jobs[0]?.kind === "voice.hear" && jobs[0].state === "done", "it was spoken", 120_000);
+      if (job.result?.type !== "sound" || job.result.secs < 0.5) throw new Error(`expected a sound, got ${JSON.stringify(job.result)}`);
+      const sound = await page.request.get(`${new URL("/", page.url()).href}media/${job.result.hash}`);
+      if (!sound.headers()["content-type"].startsWith("audio/")) throw new Error(`expected audio, got ${sound.headers()["content-type"]}`);
+    },
+  },
+  {
     name: "writing: a premise becomes a proposal that is taken in part",
     real: true,
     async run({ page, api, ...rest }) {
