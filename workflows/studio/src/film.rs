@@ -24,7 +24,7 @@ pub(crate) use self::manner::Manner;
 use self::noting::Noting;
 pub(crate) use self::pictures::{Look, PicturesWanted};
 pub(crate) use self::reading::{format_of, load_script};
-use self::reading::{lengths, lint, read_script};
+use self::reading::{lengths, lint, name_files, read_script};
 use crate::command::{Command, Edit};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
@@ -582,17 +582,6 @@ pub(crate) fn worst(report: &RunReport) -> Option<Code> {
         Code::Corrupt => 1,
         _ => 0,
     })
-}
-
-/// Put the names of a script in the place of paths in the store, which say nothing to a person.
-fn name_files(message: &mut String, names: &[(PathBuf, String)]) {
-    for (path, name) in names {
-        for written in [format!("{path:?}"), path.display().to_string()] {
-            if message.contains(&written) {
-                *message = message.replace(&written, name);
-            }
-        }
-    }
 }
 
 fn faulty(faults: &[flow_story::Fault]) -> StudioError {

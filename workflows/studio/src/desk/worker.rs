@@ -512,6 +512,7 @@ impl Desk {
             match outcome {
                 Ok(result) => {
                     job.state = JobState::Done;
+                    job.done = job.of;
                     job.result = Some(result);
                     job.step = None;
                 }

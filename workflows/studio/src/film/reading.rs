@@ -1,6 +1,6 @@
 //! What a film is read from: its script, its format, the lengths of recorded voices.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use engine_base::{Code, Rational};
 use flow_story::{Assets, Parsed, Script};
@@ -78,4 +78,15 @@ pub(super) fn lengths(
         }
     }
     Ok(assets)
+}
+
+/// Put the names of a script in the place of paths in the store, which say nothing to a person.
+pub(super) fn name_files(message: &mut String, names: &[(PathBuf, String)]) {
+    for (path, name) in names {
+        for written in [format!("{path:?}"), path.display().to_string()] {
+            if message.contains(&written) {
+                *message = message.replace(&written, name);
+            }
+        }
+    }
 }

@@ -64,7 +64,7 @@ fn replayed(project: &Project) -> Vec<(Kind, String, String, Value)> {
 
 fn one_edit() -> impl Strategy<Value = Edit> {
     let shot = prop::sample::select(vec!["a", "b", "c", "d", "nobody"]);
-    let scene = prop::sample::select(vec!["one", "two", "three"]);
+    let scene = prop::sample::select(vec!["one", "two", "one", "two", "three"]);
     let text = prop::sample::select(vec!["", "Rain.", "🐙 / שלום", "a\tb", "ende\n"]);
     // Most fit their field; some do not, and are refused.
     let field = prop::sample::select(vec![
@@ -93,14 +93,16 @@ fn one_edit() -> impl Strategy<Value = Edit> {
         field: "/title".into(),
         value: json!(text),
     });
+    let new = prop::sample::select(vec!["d", "e", "f", "g", "a"]);
     let add =
-        (shot.clone(), scene.clone(), after.clone()).prop_map(|(id, scene, after)| Edit::Add {
+        (new.clone(), scene.clone(), after.clone()).prop_map(|(id, scene, after)| Edit::Add {
             kind: Kind::Shot,
             body: json!({ "id": id, "length": "1 s", "colour": "#102030" }),
             scene: Some(scene.into()),
             after: after.map(str::to_owned),
         });
-    let add_scene = (scene.clone(), shot.clone()).prop_map(|(id, shot)| Edit::Add {
+    let new_scene = prop::sample::select(vec!["three", "four", "one"]);
+    let add_scene = (new_scene, new).prop_map(|(id, shot)| Edit::Add {
         kind: Kind::Scene,
         body: json!({ "id": id, "shots": [{ "id": shot, "length": "1 s", "colour": "black" }] }),
         scene: None,
@@ -120,7 +122,9 @@ fn one_edit() -> impl Strategy<Value = Edit> {
         scene: scene.map(str::to_owned),
         after: after.map(str::to_owned),
     });
-    prop_oneof![4 => set, 1 => title, 3 => add, 2 => add_scene, 2 => remove, 1 => remove_scene, 3 => put]
+    prop_oneof![
+        4 => set, 1 => title, 4 => add, 2 => add_scene, 2 => remove, 1 => remove_scene, 3 => put
+    ]
 }
 
 fn edits() -> impl Strategy<Value = Vec<Edit>> {

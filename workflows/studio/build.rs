@@ -1,0 +1,19 @@
+//! Has the crate built again when the built pages change: they are put into the program.
+
+use std::path::Path;
+
+fn main() {
+    let pages = Path::new("../../ui/dist");
+    // A path that is not there would have the crate built again every time.
+    let watched = if pages.is_dir() {
+        pages
+    } else {
+        Path::new("build.rs")
+    };
+    say(&format!("cargo:rerun-if-changed={}", watched.display()));
+}
+
+#[expect(clippy::print_stdout, reason = "how a build script talks to cargo")]
+fn say(line: &str) {
+    println!("{line}");
+}
