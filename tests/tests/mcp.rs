@@ -1,5 +1,9 @@
 //! The studio as an agent's tools.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "a test that cannot go on fails there; its calls read like those of a client"
+)]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};

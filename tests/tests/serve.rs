@@ -1,5 +1,9 @@
 //! The studio over HTTP, as a browser or an agent would use it.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::needless_pass_by_value,
+    reason = "a test that cannot go on fails there; its calls read like those of a client"
+)]
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
@@ -129,7 +133,8 @@ impl Stream {
 struct Studio {
     shell: Shell,
     caller: Caller,
-    folder: tempfile::TempDir,
+    /// Removed last.
+    _folder: tempfile::TempDir,
 }
 
 fn studio_with(pages: impl FnOnce(&Path) -> Pages) -> Studio {
@@ -150,7 +155,7 @@ fn studio_with(pages: impl FnOnce(&Path) -> Pages) -> Studio {
     Studio {
         shell,
         caller,
-        folder,
+        _folder: folder,
     }
 }
 
@@ -456,13 +461,13 @@ fn large_and_odd_input_is_taken_or_refused_and_the_server_lives() {
         let answer = sent.send().unwrap();
         assert_eq!(answer.status(), 400, "{}", &body[..body.len().min(20)]);
     }
-    let too_large = caller
+    // On a line of its own: the server closes it.
+    let other = Caller::new(studio.shell.server().address(), &caller.token);
+    let too_large = other
         .http
         .post(format!("{}/api/call/app.state", caller.base));
-    let sent = too_large
-        .bearer_auth(&caller.token)
-        .body(vec![b' '; 17 << 20])
-        .send();
+    let body = vec![b' '; 17 << 20];
+    let sent = too_large.bearer_auth(&caller.token).body(body).send();
     // The server may close the line before all of it is sent.
     assert!(sent.map_or(true, |answer| answer.status() == 400));
     assert_eq!(caller.ask("app.nothing", &json!({})).0, 404);

@@ -314,7 +314,9 @@ impl Core {
             }
         }
         let rows = self.rows()?;
-        let forward = changes(&rows, edit)?;
+        let mut forward = changes(&rows, edit)?;
+        // What is there already is no change: undo would seem to do nothing.
+        forward.retain(|change| !rows.has(change));
         if forward.is_empty() {
             return Ok(EditDone { changed: 0, label });
         }

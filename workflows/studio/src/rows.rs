@@ -94,6 +94,23 @@ impl Rows {
         self.of(Kind::Shot).iter().filter(inside)
     }
 
+    /// Whether `change` writes what is there already.
+    pub(crate) fn has(&self, change: &Change) -> bool {
+        let Change::Put {
+            kind,
+            id,
+            order_key,
+            body,
+            ..
+        } = change
+        else {
+            return false;
+        };
+        let rows = Kind::named(kind).map_or(&[][..], |kind| self.of(kind));
+        let same = |row: &Entity| row.id == *id && row.order_key == *order_key && row.body == *body;
+        rows.iter().any(same)
+    }
+
     /// Rows as they will be after `changes`.
     pub(crate) fn after(&self, changes: &[Change]) -> Self {
         let mut rows = self.clone();

@@ -364,7 +364,7 @@ impl Desk {
     ) -> Result<u64, StudioError> {
         /// Bits a pixel at quality 18, measured on the sample film (1.9 Mbit/s at 1280 x 720 and 24
         /// frames a second).
-        const BITS_A_PIXEL: f64 = 0.085;
+        const BITS_A_PIXEL: f64 = 0.087;
         /// Quality steps that halve a file.
         const HALVING: f64 = 6.0;
         const SOUND_BYTES_A_SEC: f64 = 24_000.0;

@@ -13,7 +13,7 @@ use super::export::{self, ExportArgs};
 use super::models::ModelArgs;
 use super::queue::JobResult;
 use super::render::{RenderArgs, RenderWhat};
-use super::state::{OpenProject, PREMISE, PROPOSAL};
+use super::state::{DRAFTS, OpenProject, PREMISE, PROPOSAL};
 use super::story::{HearArgs, WriteArgs};
 use super::worker::request;
 use super::{Desk, rewriting};
@@ -162,6 +162,9 @@ fn render(
         });
     }
     let wanted = pictures_wanted(args);
+    if wanted.draft && open.project.db().setting(DRAFTS)?.is_none() {
+        open.project.db().set_setting(DRAFTS, json!(true))?;
+    }
     let done = desk
         .studio
         .make_pictures(&open.project, &wanted, watcher, cancel)?;

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use engine_base::Code;
+use flow_store::StoredBlob;
 use flow_store::project::Change;
 use flow_timeline::SourceKind;
 use serde_json::{Value, json};
@@ -339,6 +340,7 @@ impl Desk {
         let kind = kind_of_type(media_type)
             .ok_or_else(|| refused("expected a picture, video or sound, got another file"))?;
         let blob = open.project.db().keep_media(path, media_type)?;
+        self.into_cache(&open, &blob)?;
         let known = Known {
             content: blob.hash,
             media_type: media_type.to_owned(),
@@ -354,6 +356,22 @@ impl Desk {
             media_type: media_type.to_owned(),
             bytes: blob.bytes,
         })
+    }
+}
+
+impl Desk {
+    /// Put a kept file into the cache now: otherwise the first look at the project's shots waits
+    /// for all of them.
+    pub(super) fn into_cache(
+        &self,
+        open: &OpenProject,
+        blob: &StoredBlob,
+    ) -> Result<(), StudioError> {
+        if self.studio.store.blob_path(&blob.hash).is_err() {
+            let kept = open.project.db().media_path(&blob.hash)?;
+            self.studio.store.import(&kept, &blob.media_type)?;
+        }
+        Ok(())
     }
 }
 

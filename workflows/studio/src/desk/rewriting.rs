@@ -15,10 +15,17 @@ use crate::{premise, rewrite as diffs};
 
 /// Most texts that one request writes again.
 const TEXTS_MAX: usize = 200;
-/// Longest reply that is taken, in characters.
-const REPLY_CHARS_MAX: usize = 2_000;
 /// Tries of a text whose reply is empty or not a text.
 const TRIES: u64 = 3;
+
+/// What a text of a script is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Text {
+    /// For the model.
+    what: &'static str,
+    /// Most words that a reply may have.
+    words_max: usize,
+}
 
 /// A text of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +36,7 @@ struct Place {
     field: String,
     /// JSON pointer of its row in the whole script.
     row: String,
-    /// What it is, for the model.
-    what: &'static str,
+    text: Text,
     old: String,
 }
 
@@ -59,7 +65,7 @@ pub(super) fn rewrite(
     });
     for (at, place) in places.iter().enumerate() {
         watcher.event(StudioEvent::Progress(ProgressEvent {
-            what: place.what.to_owned(),
+            what: place.text.what.to_owned(),
             step: at as u64,
             of: places.len() as u64,
             secs_left: None,
@@ -98,27 +104,46 @@ fn put(script: &mut Value, place: &Place, text: &str) -> Result<(), StudioError>
     set_field(script, &format!("{thing}/by/{field}"), &json!("model"))
 }
 
-/// Texts of rows, and what the model is told that they are.
-const TEXTS: [(Kind, &[(&str, &str)]); 5] = [
+const fn text(what: &'static str, words_max: usize) -> Text {
+    Text { what, words_max }
+}
+
+/// Texts of rows.
+const TEXTS: [(Kind, &[(&str, Text)]); 5] = [
     (
         Kind::Film,
         &[
-            ("logline", "the film in one sentence"),
-            ("style", "how the film looks"),
+            ("logline", text("the film in one sentence", 40)),
+            ("style", text("how the film looks", 40)),
         ],
     ),
-    (Kind::Cast, &[("look", "what the person looks like")]),
-    (Kind::Place, &[("look", "what the place looks like")]),
+    (
+        Kind::Cast,
+        &[("look", text("what the person looks like", 40))],
+    ),
+    (
+        Kind::Place,
+        &[("look", text("what the place looks like", 40))],
+    ),
     (
         Kind::Scene,
-        &[("heading", "the scene's heading, a few words")],
+        &[("heading", text("the scene's heading, a few words", 10))],
     ),
     (
         Kind::Shot,
         &[
-            ("action", "what happens in the shot, one or two sentences"),
-            ("depicts", "what the shot's picture shows, for a painter"),
-            ("framing", "the framing, such as wide, close, from above"),
+            (
+                "action",
+                text("what happens in the shot, one or two sentences", 50),
+            ),
+            (
+                "depicts",
+                text("what the shot's picture shows, for a painter", 60),
+            ),
+            (
+                "framing",
+                text("the framing, such as wide, close, from above", 6),
+            ),
         ],
     ),
 ];
@@ -170,7 +195,7 @@ fn places(script: &Value, target: &RewriteTarget) -> Result<Vec<Place>, StudioEr
     }
     let mut places = Vec::new();
     for (kind, row) in rows {
-        for (field, what) in fields(script, kind, &row) {
+        for (field, text) in fields(script, kind, &row) {
             let pointer = format!("{row}{field}");
             let old = script.pointer(&pointer).and_then(Value::as_str);
             let asked = target.field.as_ref();
@@ -180,7 +205,7 @@ fn places(script: &Value, target: &RewriteTarget) -> Result<Vec<Place>, StudioEr
                     pointer,
                     field,
                     row: row.clone(),
-                    what,
+                    text,
                     old: old.unwrap_or_default().to_owned(),
                 });
             }
@@ -191,24 +216,20 @@ fn places(script: &Value, target: &RewriteTarget) -> Result<Vec<Place>, StudioEr
 }
 
 /// Text fields of a row, with what they are.
-fn fields(script: &Value, kind: Kind, row: &str) -> Vec<(String, &'static str)> {
+fn fields(script: &Value, kind: Kind, row: &str) -> Vec<(String, Text)> {
     let known = TEXTS.iter().find(|(of, _)| *of == kind);
     let known = known.map_or(&[][..], |(_, fields)| fields);
-    let mut fields: Vec<(String, &str)> = known
+    let mut fields: Vec<(String, Text)> = known
         .iter()
-        .map(|(field, what)| (format!("/{field}"), *what))
+        .map(|(field, text)| (format!("/{field}"), *text))
         .collect();
     if kind == Kind::Shot {
         let lines = script
             .pointer(&format!("{row}/lines"))
             .and_then(Value::as_array);
         let count = lines.map_or(0, Vec::len);
-        let line = |at| {
-            (
-                format!("/lines/{at}/text"),
-                "a spoken line, only the words said",
-            )
-        };
+        let said = text("a spoken line, only the words said", 40);
+        let line = |at| (format!("/lines/{at}/text"), said);
         fields.extend((0..count).map(line));
     }
     fields
@@ -223,13 +244,13 @@ fn written(
     cancel: &CancelToken,
 ) -> Result<Option<String>, StudioError> {
     let row = script.pointer(&place.row).unwrap_or(script);
-    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
-    let language = text(script, "language");
-    let mut about = format!("The film: {}", text(script, "title"));
+    let held = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    let language = held(script, "language");
+    let mut about = format!("The film: {}", held(script, "title"));
     for (name, value) in [
-        ("Logline", text(script, "logline")),
-        ("Style", text(script, "style")),
-        ("What happens here", text(row, "action")),
+        ("Logline", held(script, "logline")),
+        ("Style", held(script, "style")),
+        ("What happens here", held(row, "action")),
     ] {
         if !value.is_empty() {
             about.push_str(&format!("\n{name}: {value}"));
@@ -249,7 +270,7 @@ fn written(
     let asked = format!(
         "{about}\n\nRewrite this text. It is {}.\nOld text: {old}\nWish: {wish}\nReply with the \
          new text only, in the language {language:?}.",
-        place.what
+        place.text.what
     );
     for attempt in 0..TRIES {
         let request = LlmRequest {
@@ -267,7 +288,7 @@ fn written(
         };
         match llm.complete(&request, cancel) {
             Ok(reply) => {
-                if let Some(text) = clean(&reply.text) {
+                if let Some(text) = clean(&reply.text, place.text.words_max) {
                     return Ok(Some(text));
                 }
             }
@@ -278,8 +299,9 @@ fn written(
     Ok(None)
 }
 
-/// A reply as a text of the script: one paragraph, no quotes or labels around it.
-fn clean(reply: &str) -> Option<String> {
+/// A reply as a text of the script: its first whole sentences of at most `words_max` words
+/// together, without quotes or labels around them. A first sentence that is longer is no reply.
+fn clean(reply: &str, words_max: usize) -> Option<String> {
     let mut text = reply.trim();
     for label in ["New text:", "new text:", "Text:"] {
         text = text.strip_prefix(label).map_or(text, str::trim);
@@ -287,14 +309,36 @@ fn clean(reply: &str) -> Option<String> {
     let unquoted = ["\"", "“", "„"]
         .iter()
         .find_map(|open| text.strip_prefix(open)?.strip_suffix(['"', '”', '“']));
-    let text = unquoted.unwrap_or(text);
-    let plain: String = text
+    let plain: String = unquoted
+        .unwrap_or(text)
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
-        .take(REPLY_CHARS_MAX)
         .collect();
     let words: Vec<&str> = plain.split_whitespace().collect();
-    (!words.is_empty()).then(|| words.join(" "))
+    let ends = |word: &str| {
+        word.trim_end_matches(['"', '”', ')'])
+            .ends_with(['.', '!', '?', '…'])
+    };
+    let mut kept = 0;
+    let mut said: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        let rest = words.get(at..).unwrap_or_default();
+        let length = rest
+            .iter()
+            .position(|word| ends(word))
+            .map_or(rest.len(), |end| end + 1);
+        let sentence = rest.get(..length).unwrap_or_default().join(" ");
+        at += length;
+        // A small model falls into saying the same again.
+        if at > words_max || said.contains(&sentence) {
+            break;
+        }
+        said.push(sentence);
+        kept = at;
+    }
+    let text = words.get(..kept).unwrap_or_default().join(" ");
+    (!text.is_empty()).then_some(text)
 }
 
 #[cfg(test)]
@@ -368,9 +412,13 @@ mod tests {
 
     #[test]
     fn replies_become_plain_texts() {
-        assert_eq!(clean(" \"A door\nopens.\" ").unwrap(), "A door opens.");
-        assert_eq!(clean("New text: “Rain.”").unwrap(), "Rain.");
-        assert_eq!(clean(" \n "), None);
-        assert_eq!(clean(&"x".repeat(5_000)).unwrap().len(), REPLY_CHARS_MAX);
+        assert_eq!(clean(" \"A door\nopens.\" ", 9).unwrap(), "A door opens.");
+        assert_eq!(clean("New text: “Rain.”", 9).unwrap(), "Rain.");
+        assert_eq!(clean("wide, from above", 6).unwrap(), "wide, from above");
+        assert_eq!(clean(" \n ", 9), None);
+        // Whole sentences as far as they fit, and none twice.
+        assert_eq!(clean("One two. Three four five.", 4).unwrap(), "One two.");
+        assert_eq!(clean("Rain. Rain. Rain.", 9).unwrap(), "Rain.");
+        assert_eq!(clean("one two three four five", 4), None);
     }
 }

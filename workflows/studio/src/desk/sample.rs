@@ -59,8 +59,10 @@ impl Desk {
         let kept = open.project.db().keep_media(&temp, media_type);
         // A leftover is swept with the session's other temporary files.
         drop(std::fs::remove_file(&temp));
+        let kept = kept?;
+        self.into_cache(open, &kept)?;
         let known = crate::library::Known {
-            content: kept?.hash,
+            content: kept.hash,
             media_type: media_type.to_owned(),
         };
         let value = serde_json::to_value(&known).unwrap_or_default();

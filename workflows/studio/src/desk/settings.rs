@@ -34,9 +34,9 @@ pub enum UiLanguage {
 #[serde(rename_all = "snake_case")]
 pub enum Theme {
     /// As the system has it.
-    #[default]
     System,
     /// Dark.
+    #[default]
     Dark,
     /// Light.
     Light,

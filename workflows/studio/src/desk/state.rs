@@ -28,6 +28,9 @@ pub(super) const PROPOSAL: &str = "desk.proposal";
 /// Setting that holds the premise that was last written from.
 pub(super) const PREMISE: &str = "desk.premise";
 
+/// Setting that says that drafts were made.
+pub(super) const DRAFTS: &str = "desk.drafts";
+
 /// A project that the desk owns.
 pub(super) struct OpenProject {
     pub(super) folder: PathBuf,
@@ -167,7 +170,8 @@ impl Desk {
         {
             return Ok(Arc::clone(look));
         }
-        let look = Arc::new(self.studio.look(&open.project, script)?);
+        let drafts = open.project.db().setting(DRAFTS)?.is_some();
+        let look = Arc::new(self.studio.look(&open.project, script, drafts)?);
         *lock(&open.seen) = Some((at, Arc::clone(&look)));
         Ok(look)
     }

@@ -4,16 +4,18 @@
 //! process left as running is found at the next start and called interrupted; it runs again by
 //! itself, unless it was interrupted again and again.
 
+mod report;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use engine_base::{CancelToken, Code, ProgressEvent};
+use engine_base::{CancelToken, Code};
 use flow_store::jobs::{JobRow, JobsDb};
 use serde_json::{Value, json};
 
+use self::report::Reporter;
 use super::events::{DeskEvent, ToastLevel};
 use super::queue::{Job, JobResult, JobState};
 use super::render::RenderWhat;
@@ -21,12 +23,10 @@ use super::settings::Settings;
 use super::state::Running;
 use super::{Desk, lock, perform};
 use crate::error::StudioError;
-use crate::events::{NodeState, StudioEvent, Watcher};
+use crate::events::Watcher;
 
 /// A job that was interrupted this often waits for a person.
 const STARTS_MAX: u64 = 3;
-/// Shortest time between two reports of a job's progress.
-const REPORT: Duration = Duration::from_millis(150);
 /// Jobs of a lane run one after the other; fetching a model keeps no film from being made.
 const LANES: [&str; 2] = ["making", "fetching"];
 
@@ -512,6 +512,7 @@ impl Desk {
             match outcome {
                 Ok(result) => {
                     job.state = JobState::Done;
+                    job.done = job.of;
                     job.result = Some(result);
                     job.step = None;
                 }
@@ -579,65 +580,6 @@ impl Desk {
             id,
             line: line.to_owned(),
         });
-    }
-}
-
-/// Hands a job's events to its queue, not too many of them.
-struct Reporter {
-    desk: Arc<Desk>,
-    id: i64,
-    last: Mutex<Duration>,
-}
-
-impl Reporter {
-    fn new(desk: &Arc<Desk>, id: i64) -> Self {
-        Self {
-            desk: Arc::clone(desk),
-            id,
-            last: Mutex::new(Duration::ZERO),
-        }
-    }
-
-    fn is_due(&self) -> bool {
-        let now = self.desk.clock.monotonic();
-        let mut last = lock(&self.last);
-        let due = now.saturating_sub(*last) >= REPORT;
-        if due {
-            *last = now;
-        }
-        due
-    }
-}
-
-impl Watcher for Reporter {
-    fn event(&self, event: StudioEvent) {
-        match event {
-            StudioEvent::Stage { what } => {
-                self.desk.say(self.id, &what);
-                self.desk.progress(self.id, |job| {
-                    job.step = Some(what);
-                    (job.done, job.of, job.secs_left) = (0, 0, None);
-                });
-            }
-            StudioEvent::Progress(ProgressEvent {
-                step,
-                of,
-                secs_left,
-                ..
-            }) => {
-                if step >= of || self.is_due() {
-                    self.desk.progress(self.id, |job| {
-                        (job.done, job.of, job.secs_left) = (step, of, secs_left);
-                    });
-                }
-            }
-            StudioEvent::Node { node, state, .. } => match state {
-                NodeState::Made => self.desk.say(self.id, &format!("made {node}")),
-                NodeState::Failed => self.desk.say(self.id, &format!("failed: {node}")),
-                NodeState::Running | NodeState::Reused | NodeState::Skipped => {}
-            },
-            StudioEvent::Warning { what } => self.desk.say(self.id, &what),
-        }
     }
 }
 

@@ -162,11 +162,17 @@ impl Studio {
         }))
     }
 
-    /// Every shot of a project: where it stands, and whether its pictures are made.
+    /// Every shot of a project: where it stands, and whether its pictures are made. Drafts are
+    /// looked for where `drafts` says that some were made.
     ///
     /// # Errors
     /// The project or the cache cannot be read.
-    pub(crate) fn look(&self, project: &Project, script: &Script) -> Result<Look, StudioError> {
+    pub(crate) fn look(
+        &self,
+        project: &Project,
+        script: &Script,
+        drafts: bool,
+    ) -> Result<Look, StudioError> {
         let pictures = match self.pictures(project, script, false)? {
             Ok(pictures) => pictures,
             Err(faults) => {
@@ -202,7 +208,8 @@ impl Studio {
                 }
             }
         }
-        if look.shots.values().any(|shot| !shot.is_made)
+        if drafts
+            && look.shots.values().any(|shot| !shot.is_made)
             && let Ok(draft) = self.pictures(project, script, true)?
         {
             let drafts = self.made(&draft)?;

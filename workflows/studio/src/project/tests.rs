@@ -63,28 +63,29 @@ fn replayed(project: &Project) -> Vec<(Kind, String, String, Value)> {
 }
 
 fn one_edit() -> impl Strategy<Value = Edit> {
-    let shot = prop::sample::select(vec!["a", "b", "c", "d", "e", "nobody"]);
-    let scene = prop::sample::select(vec!["one", "two", "three"]);
+    let shot = prop::sample::select(vec!["a", "b", "c", "d", "nobody"]);
+    let scene = prop::sample::select(vec!["one", "two", "one", "two", "three"]);
     let text = prop::sample::select(vec!["", "Rain.", "🐙 / שלום", "a\tb", "ende\n"]);
+    // Most fit their field; some do not, and are refused.
     let field = prop::sample::select(vec![
-        "/action",
-        "/note",
-        "/framing",
-        "/length",
-        "/lines/0/text",
-        "/titles",
-        "/id",
+        ("/action", json!("Rain.")),
+        ("/action", json!("🐙 / שלום")),
+        ("/note", json!("a\tb")),
+        ("/framing", json!("wide")),
+        ("/framing", Value::Null),
+        ("/length", json!("3 s")),
+        ("/length", json!("soon")),
+        ("/lines", json!([{ "text": "Hello." }])),
+        ("/lines/0/text", json!("Good night.")),
+        ("/titles", json!("none")),
+        ("/id", json!("e")),
     ]);
     let after = prop::option::of(prop::sample::select(vec!["a", "b", "c", "d"]));
-    let set = (shot.clone(), field, text.clone()).prop_map(|(id, field, text)| Edit::Set {
+    let set = (shot.clone(), field).prop_map(|(id, (field, value))| Edit::Set {
         kind: Kind::Shot,
         id: id.into(),
         field: field.into(),
-        value: if text.is_empty() {
-            Value::Null
-        } else {
-            json!(text)
-        },
+        value,
     });
     let title = text.prop_map(|text| Edit::Set {
         kind: Kind::Film,
@@ -92,14 +93,16 @@ fn one_edit() -> impl Strategy<Value = Edit> {
         field: "/title".into(),
         value: json!(text),
     });
+    let new = prop::sample::select(vec!["d", "e", "f", "g", "a"]);
     let add =
-        (shot.clone(), scene.clone(), after.clone()).prop_map(|(id, scene, after)| Edit::Add {
+        (new.clone(), scene.clone(), after.clone()).prop_map(|(id, scene, after)| Edit::Add {
             kind: Kind::Shot,
             body: json!({ "id": id, "length": "1 s", "colour": "#102030" }),
             scene: Some(scene.into()),
             after: after.map(str::to_owned),
         });
-    let add_scene = (scene.clone(), shot.clone()).prop_map(|(id, shot)| Edit::Add {
+    let new_scene = prop::sample::select(vec!["three", "four", "one"]);
+    let add_scene = (new_scene, new).prop_map(|(id, shot)| Edit::Add {
         kind: Kind::Scene,
         body: json!({ "id": id, "shots": [{ "id": shot, "length": "1 s", "colour": "black" }] }),
         scene: None,
@@ -119,7 +122,9 @@ fn one_edit() -> impl Strategy<Value = Edit> {
         scene: scene.map(str::to_owned),
         after: after.map(str::to_owned),
     });
-    prop_oneof![4 => set, 1 => title, 3 => add, 2 => add_scene, 2 => remove, 1 => remove_scene, 3 => put]
+    prop_oneof![
+        4 => set, 1 => title, 4 => add, 2 => add_scene, 2 => remove, 1 => remove_scene, 3 => put
+    ]
 }
 
 fn edits() -> impl Strategy<Value = Vec<Edit>> {
@@ -127,7 +132,7 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
         label: "together".into(),
         edits,
     });
-    prop::collection::vec(prop_oneof![5 => one_edit(), 1 => several], 1..5)
+    prop::collection::vec(prop_oneof![5 => one_edit(), 1 => several], 1..4)
 }
 
 /// Make the edits; take all of them back step by step; do them again.
@@ -182,7 +187,7 @@ fn a_thousand_sequences_of_edits_go_there_and_back() {
         })
         .unwrap();
     // Most are right ones: a generator of refused edits would show nothing.
-    assert!(made.get() > 1_000, "{} edits were made", made.get());
+    assert!(made.get() > 700, "{} edits were made", made.get());
 }
 
 #[test]
