@@ -261,6 +261,18 @@ impl Sounds {
         Ok(all)
     }
 
+    /// Whether a word can be said, without the sounds of those that any lexicon or alphabet has.
+    ///
+    /// # Errors
+    /// As [`Sounds::of`].
+    pub(super) fn check(&self, said: &Said) -> Result<(), SpeechError> {
+        match &said.how {
+            How::Word if said.text.is_ascii() => Ok(()),
+            How::Given(_) => Ok(()),
+            _ => self.given(said).map(drop),
+        }
+    }
+
     /// Sounds that need no lexicon: the writer's, letters, other scripts.
     fn given(&self, said: &Said) -> Result<Option<String>, SpeechError> {
         match &said.how {
@@ -286,7 +298,7 @@ impl Sounds {
                     .text
                     .chars()
                     .all(|letter| is_latin(letter) || "'-".contains(letter));
-                if latin {
+                if latin && !self.written(&said.text).is_empty() {
                     return Ok(None);
                 }
                 self.unknown.say(&said.text).map(Some)

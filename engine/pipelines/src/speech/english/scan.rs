@@ -1,10 +1,12 @@
 //! The pass over a text that finds what each piece of it is and how it is spoken.
 
+mod punctuation;
+
 use std::ops::Range;
 
-use super::abbreviation::{End, STARTERS, abbreviation, accented, initials};
+use super::abbreviation::{End, abbreviation, accented, initials};
 use super::capitals::{Capitals, decide};
-use super::clean::floor;
+use super::clean::{Clean, REST, floor};
 use super::marks::{Override, mark};
 use super::{Accent, Pause, address, clock, date, figure, money, roman, symbol, unit};
 
@@ -107,10 +109,31 @@ struct Scanner<'a> {
     last: Range<usize>,
     /// Where the line began.
     line: usize,
+    /// Lengths of rests by their places.
+    rests: &'a [(usize, u32)],
+    /// Signs that have no sound, by their bytes.
+    left_out: Vec<Range<usize>>,
 }
 
-/// Finds the words of a cleaned text, and the breaks between its sentences.
-pub(super) fn scan(text: &str, accent: Accent) -> Vec<Piece> {
+/// Finds the words of a cleaned text, the breaks between its sentences, and signs that have neither
+/// sound nor meaning for them, by their bytes.
+pub(super) fn scan_clean(clean: &Clean, accent: Accent) -> (Vec<Piece>, Vec<Range<usize>>) {
+    let mut scanner = Scanner {
+        text: &clean.text,
+        at: 0,
+        accent,
+        pieces: Vec::new(),
+        last: 0..0,
+        line: 0,
+        rests: &clean.rests,
+        left_out: Vec::new(),
+    };
+    scanner.all();
+    (scanner.pieces, scanner.left_out)
+}
+
+/// The words and breaks of a part of a cleaned text.
+fn scan(text: &str, accent: Accent) -> Vec<Piece> {
     let mut scanner = Scanner {
         text,
         at: 0,
@@ -118,14 +141,20 @@ pub(super) fn scan(text: &str, accent: Accent) -> Vec<Piece> {
         pieces: Vec::new(),
         last: 0..0,
         line: 0,
+        rests: &[],
+        left_out: Vec::new(),
     };
-    while let Some(next) = scanner.peek() {
-        scanner.step(next);
-    }
+    scanner.all();
     scanner.pieces
 }
 
 impl<'a> Scanner<'a> {
+    fn all(&mut self) {
+        while let Some(next) = self.peek() {
+            self.step(next);
+        }
+    }
+
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -158,6 +187,8 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         if next.is_whitespace() {
             self.blanks();
+        } else if next == REST {
+            self.asked_rest();
         } else if next == '[' && self.marked() || self.expression(next) {
             // Read, and past it.
         } else if next.is_alphabetic() && symbol::sign(self.window(), self.before()).is_none() {
@@ -220,12 +251,16 @@ impl<'a> Scanner<'a> {
                 self.push(&shown, How::Given(sounds), &at);
             }
             Override::Words(words) => {
+                let before = self.pieces.len();
                 for piece in scan(words, self.accent) {
                     if let Piece::Word(said) = piece {
                         let after = said.after;
                         self.push(&said.text, said.how, &at);
                         self.set_after(after);
                     }
+                }
+                if self.pieces.len() == before {
+                    self.left_out.push(at.clone());
                 }
             }
         }
@@ -333,33 +368,6 @@ impl<'a> Scanner<'a> {
         self.last = at;
     }
 
-    /// What the point of a short word means for the sentence.
-    fn after_point(&mut self, end: End) {
-        let rest = self.window().trim_start_matches(['"', '\'', ')', ']']);
-        let next = rest.trim_start();
-        if next.is_empty() || rest.trim_start_matches([' ', '\u{a0}']).starts_with("\n\n") {
-            self.set_after(".");
-            return;
-        }
-        let word = next
-            .split(|next: char| !(next.is_alphanumeric() || next == '\''))
-            .next()
-            .unwrap_or_default();
-        let first = next.trim_start_matches(['"', '\'', '(']).chars().next();
-        let capital = first.is_some_and(char::is_uppercase);
-        let ends = match end {
-            End::Never => false,
-            End::Starter => STARTERS
-                .split_ascii_whitespace()
-                .any(|starter| starter == word),
-            End::Capital => capital,
-        };
-        if ends && rest.starts_with(char::is_whitespace) {
-            self.set_after(".");
-            self.end(Pause::Sentence);
-        }
-    }
-
     fn push(&mut self, text: &str, how: How, at: &Range<usize>) {
         let text = text.trim();
         if !text.is_empty() {
@@ -463,98 +471,6 @@ impl<'a> Scanner<'a> {
             self.push(letter, How::Word, at);
         } else {
             self.push(letter, How::Letters, at);
-        }
-    }
-
-    fn sign(&mut self, next: char) {
-        let before = self.before();
-        let rest = self.window();
-        let start = self.at;
-        self.at += next.len_utf8();
-        let after = self.window();
-        let blank_before = before.is_empty() || before.ends_with(char::is_whitespace);
-        let blank_after = after.is_empty() || after.starts_with(char::is_whitespace);
-        match next {
-            '.' | '!' | '?' | '…' | '‽' => self.stop(start),
-            ',' => self.set_after(","),
-            ';' => self.set_after(";"),
-            ':' => self.set_after(":"),
-            '—' => self.set_after("—"),
-            '-' | '–' if blank_before && blank_after => self.set_after("—"),
-            '-' if after.starts_with('-') => {
-                self.at += after.len() - after.trim_start_matches('-').len();
-                self.set_after("—");
-            }
-            '(' | '[' | '{' => self.set_after(","),
-            ')' | ']' | '}' if !after.trim_start().is_empty() => self.set_after(","),
-            '|' => self.set_after(","),
-            _ => {
-                if let Some((bytes, name)) = symbol::sign(rest, before) {
-                    self.at = start;
-                    self.take_said(bytes, name);
-                }
-            }
-        }
-    }
-
-    /// Points, exclamation marks, question marks, and what they end.
-    fn stop(&mut self, start: usize) {
-        let rest = self.text.get(start..).unwrap_or_default();
-        let end = rest
-            .find(|next: char| !".!?…‽".contains(next))
-            .unwrap_or(rest.len());
-        let run = rest.get(..end).unwrap_or_default();
-        self.at = start + end;
-        let after = self.window();
-        let mark = if run.contains(['?', '‽']) {
-            "?"
-        } else if run.contains('!') {
-            "!"
-        } else if run.len() > 1 {
-            "…"
-        } else {
-            "."
-        };
-        self.set_after(mark);
-        let closed = after.trim_start_matches(['"', '\'', ')', ']', '}', '*', '_']);
-        self.at += after.len() - closed.len();
-        let next = closed.trim_start();
-        let first = next
-            .trim_start_matches(|next: char| !next.is_alphanumeric() && next != '\n')
-            .chars()
-            .next();
-        let goes_on = match first {
-            Some(first) if first.is_lowercase() => true,
-            Some(first) => next.len() == closed.len() && !first.is_uppercase(),
-            None => false,
-        };
-        if !goes_on || next.is_empty() {
-            self.end(Pause::Sentence);
-        }
-    }
-
-    /// Sets what follows the last word; a stronger mark takes the place of a weaker one.
-    fn set_after(&mut self, mark: &'static str) {
-        let strength = |mark: &str| match mark {
-            "" => 0,
-            "," => 1,
-            ";" | ":" | "—" => 2,
-            "." => 3,
-            _ => 4,
-        };
-        if let Some(Piece::Word(said)) = self.pieces.last_mut()
-            && strength(mark) > strength(said.after)
-        {
-            said.after = mark;
-        }
-    }
-
-    fn end(&mut self, pause: Pause) {
-        self.last = self.at..self.at;
-        match self.pieces.last_mut() {
-            None => {}
-            Some(Piece::Break(before)) => *before = (*before).max(pause),
-            Some(Piece::Word(_)) => self.pieces.push(Piece::Break(pause)),
         }
     }
 }
