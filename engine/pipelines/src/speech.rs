@@ -46,8 +46,9 @@ const NO_REST: f64 = 0.0;
 /// Longest rest after a sentence.
 const REST_LIMIT_SECS: f64 = 10.0;
 
-/// A text with a larger part of letters that are not Latin is in no language spoken here.
-const FOREIGN_LIMIT: f64 = 0.5;
+/// A text with a larger part of letters that are not Latin is in no language spoken here. In others
+/// the words of those letters are left out.
+const FOREIGN_LIMIT: f64 = 0.25;
 
 /// Longest sound that is held at once, 2 hours.
 const HELD_SAMPLES_MAX: usize = 2 * 3600 * RATE_HZ as usize;
@@ -214,7 +215,7 @@ impl SpeechPipeline {
             return Err(SpeechError::Unspeakable {
                 text: request.text.chars().take(unknown::SHOWN).collect(),
                 reason: format!(
-                    "most of its letters are {}; voices here speak {}",
+                    "too many of its letters are {}; voices here speak {}",
                     foreign_script(&request.text).unwrap_or("not Latin"),
                     self.voices.languages()
                 ),

@@ -201,6 +201,7 @@ fn requests_that_cannot_be_met_say_why() {
         ("प्रकाशस्तंभ का रखवाला दीपक ठीक करता है", "Devanagari"),
         ("คนเฝ้าประภาคารซ่อมตะเกียง", "Thai"),
         ("Ο φύλακας του φάρου επισκευάζει τη λάμπα", "Greek"),
+        ("He said смотритель маяка", "Cyrillic"),
     ] {
         let error = refused(&|request| request.text = text.into());
         assert_eq!(error.code(), Code::BadInput);
@@ -226,6 +227,21 @@ fn requests_that_cannot_be_met_say_why() {
     cancel.cancel();
     let stopped = pipeline().speak(&SpeechRequest::new(TEXT), &cancel, &NoProgress);
     assert_eq!(stopped.unwrap_err().code(), Code::Cancelled);
+}
+
+#[test]
+fn a_word_in_another_script_is_left_out_and_not_guessed_at() {
+    let spoken = |text: &str| {
+        let speech = say(pipeline(), &SpeechRequest::new(text)).unwrap();
+        let words = speech.words.into_iter();
+        words.map(|word| word.spoken).collect::<Vec<_>>()
+    };
+    let text = "The keeper of the lighthouse said Привет to the sailor.";
+    let words = spoken(text);
+    assert_eq!(words.len(), 9, "{words:?}");
+    assert_eq!(words[6..], ["to", "the", "sailor"]);
+    let told = text.replace("Привет", "[Привет](privyet)");
+    assert_eq!(spoken(&told)[6], "privyet");
 }
 
 /// Rows of other languages: their texts are in Latin letters, so that only the caller knows. Told,

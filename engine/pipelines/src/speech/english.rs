@@ -6,7 +6,7 @@
 //! one, or where it knows nothing, they are spelled. Nothing is dropped in silence.
 //!
 //! `<break/>`, `<break time="500ms"/>` and `<break strength="weak"/>` make a rest of up to 10 seconds.
-//! Other tags and signs without a name are left out, and [`LeftOut`] says which.
+//! Other tags, signs without a name and words in other scripts are left out, and [`LeftOut`] says which.
 //!
 //! A writer overrules a word in the text: `[read](/ɹˈɛd/)` gives its sounds (the alphabet of
 //! Kokoro's voices), `[1984](nineteen eighty-four)` the words to speak. [`printed_text`] is the

@@ -21,7 +21,7 @@ const SHOWN_CHARS: usize = 24;
 const JOINER: char = '\u{200d}';
 
 /// Parts of texts that have no sound, each once, in their order: signs without a name such as
-/// emoji, tags other than `<break/>`, control characters. Marks of writing (quotes, brackets, bullets,
+/// emoji, words in other scripts, tags other than `<break/>`, control characters. Marks of writing (quotes, brackets, bullets,
 /// `*emphasis*`) are not among them: nobody reads those out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeftOut {
@@ -165,7 +165,7 @@ mod tests {
             ("a < b, c > d, x<y, I <3 it, 2<3", ""),
             ("wait <break time=\"2s\"/> here </break>", ""),
             ("$5 & 10% @ 3 °C = 7 × 2 → π ± ½ © 2026 ™ №1", ""),
-            ("Привет, 東京", ""),
+            ("He said Привет in 東京, Δx", "\"Привет\", \"東京\""),
             ("zero\u{200b}width\u{ad} and\u{feff} marks", ""),
             ("", ""),
         ];

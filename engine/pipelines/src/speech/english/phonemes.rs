@@ -122,7 +122,7 @@ fn has_sound(said: &str) -> bool {
 
 /// A Latin letter without its accents.
 fn fold(letter: char) -> &'static str {
-    const FOLDED: [(&str, &str); 31] = [
+    const FOLDED: [(&str, &str); 33] = [
         ("àáâãäåāăąǎ", "a"),
         ("ÀÁÂÃÄÅĀĂĄǍ", "A"),
         ("çćĉċč", "c"),
@@ -131,6 +131,8 @@ fn fold(letter: char) -> &'static str {
         ("ĎĐ", "D"),
         ("èéêëēĕėęěế", "e"),
         ("ÈÉÊËĒĔĖĘĚ", "E"),
+        ("əɛ", "e"),
+        ("\u{212b}", "A"),
         ("ĝğġģ", "g"),
         ("ĜĞĠĢ", "G"),
         ("ĥħ", "h"),

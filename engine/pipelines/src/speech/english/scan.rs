@@ -8,6 +8,7 @@ use super::abbreviation::{End, abbreviation, accented, initials};
 use super::capitals::{Capitals, decide};
 use super::clean::{Clean, REST, floor};
 use super::marks::{Override, mark};
+use super::script::is_latin;
 use super::{Accent, Pause, address, clock, date, figure, money, roman, symbol, unit};
 
 /// In front of a word in a reading: it is spelled.
@@ -20,6 +21,9 @@ const REST_BYTES: usize = 256;
 
 /// Longest piece of letters that stays one word.
 const WORD_CHARS_MAX: usize = 40;
+
+/// Longest word of Greek letters that is a formula: "Δx".
+const FORMULA_CHARS_MAX: usize = 3;
 
 /// A line shorter than this ends with its line break; longer ones were wrapped.
 const SHORT_LINE_CHARS: usize = 50;
@@ -132,8 +136,8 @@ pub(super) fn scan_clean(clean: &Clean, accent: Accent) -> (Vec<Piece>, Vec<Rang
     (scanner.pieces, scanner.left_out)
 }
 
-/// The words and breaks of a part of a cleaned text.
-fn scan(text: &str, accent: Accent) -> Vec<Piece> {
+/// The words and breaks of a part of a cleaned text, and whether anything of it has no sound.
+fn scan(text: &str, accent: Accent) -> (Vec<Piece>, bool) {
     let mut scanner = Scanner {
         text,
         at: 0,
@@ -145,7 +149,7 @@ fn scan(text: &str, accent: Accent) -> Vec<Piece> {
         left_out: Vec::new(),
     };
     scanner.all();
-    scanner.pieces
+    (scanner.pieces, !scanner.left_out.is_empty())
 }
 
 impl<'a> Scanner<'a> {
@@ -237,6 +241,7 @@ impl<'a> Scanner<'a> {
         match mark.wanted {
             Override::Phonemes(sounds) => {
                 let words: Vec<String> = scan(mark.printed, self.accent)
+                    .0
                     .iter()
                     .filter_map(|piece| match piece {
                         Piece::Word(said) => Some(super::shown(said)),
@@ -251,16 +256,17 @@ impl<'a> Scanner<'a> {
                 self.push(&shown, How::Given(sounds), &at);
             }
             Override::Words(words) => {
-                let before = self.pieces.len();
-                for piece in scan(words, self.accent) {
+                let (pieces, left_out) = scan(words, self.accent);
+                let spoken = pieces.iter().any(|piece| matches!(piece, Piece::Word(_)));
+                if left_out || !spoken {
+                    self.left_out.push(at.clone());
+                }
+                for piece in pieces {
                     if let Piece::Word(said) = piece {
                         let after = said.after;
                         self.push(&said.text, said.how, &at);
                         self.set_after(after);
                     }
-                }
-                if self.pieces.len() == before {
-                    self.left_out.push(at.clone());
                 }
             }
         }
@@ -413,7 +419,12 @@ impl<'a> Scanner<'a> {
         }
         let at = self.at..self.at + end;
         self.at = at.end;
-        if is_capital_word(word) {
+        if !word
+            .chars()
+            .all(|next| is_latin(next) || "'-".contains(next))
+        {
+            self.foreign(word, &at);
+        } else if is_capital_word(word) {
             self.capitals(word, &at);
         } else if word.chars().count() == 1 {
             self.letter(word, &at);
@@ -421,6 +432,22 @@ impl<'a> Scanner<'a> {
             self.push(word, How::Word, &at);
         }
         self.last = at;
+    }
+
+    /// A word with letters of another script: a few letters with names are a formula; others are
+    /// left out, since an English voice would only mumble them.
+    fn foreign(&mut self, word: &str, at: &Range<usize>) {
+        let named = |letter: char| letter.is_ascii() || symbol::letter(letter).is_some();
+        if word.chars().count() > FORMULA_CHARS_MAX || !word.chars().all(named) {
+            self.left_out.push(at.clone());
+            return;
+        }
+        for letter in word.chars() {
+            match symbol::letter(letter) {
+                Some(name) => self.push(name, How::Word, at),
+                None => self.push(letter.encode_utf8(&mut [0; 4]), How::Letters, at),
+            }
+        }
     }
 
     fn capitals(&mut self, word: &str, at: &Range<usize>) {

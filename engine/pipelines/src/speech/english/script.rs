@@ -69,7 +69,8 @@ pub fn foreign_script(text: &str) -> Option<&'static str> {
 /// Whether a letter is of the Latin script (or full-width Latin, which is read as such).
 pub(super) fn is_latin(letter: char) -> bool {
     matches!(letter,
-        'A'..='Z' | 'a'..='z' | 'ª' | 'º' | 'À'..='\u{24f}' | '\u{1e00}'..='\u{1eff}'
+        'A'..='Z' | 'a'..='z' | 'ª' | 'º' | 'À'..='\u{2ff}' | '\u{1e00}'..='\u{1eff}'
+        | '\u{212a}' | '\u{212b}' | '\u{2c60}'..='\u{2c7f}' | '\u{a720}'..='\u{a7ff}'
         | '\u{fb00}'..='\u{fb06}' | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}')
 }
 
@@ -91,6 +92,7 @@ mod tests {
             ("שומר המגדלור מתקן את המנורה", Some("Hebrew")),
             ("คนเฝ้าประภาคาร", Some("Thai")),
             ("Der Wärter repariert die Lampe", None),
+            ("Hawaiʻi, Məmməd, Åland", None),
             ("12 + 3", None),
         ] {
             assert_eq!(foreign_script(text), script, "{text}");

@@ -113,6 +113,12 @@ pub(super) fn sign(rest: &str, before: &str) -> Option<(usize, &'static str)> {
     Some((row.0.len(), row.1))
 }
 
+/// The name of a letter of another script that has one here.
+pub(super) fn letter(letter: char) -> Option<&'static str> {
+    let row = SIGNS.iter().find(|row| row.0.starts_with(letter))?;
+    letter.is_alphabetic().then_some(row.1)
+}
+
 /// Signs that compare what is on both sides. Two in a row are no comparison.
 fn compared(rest: &str, before: &str) -> Option<(usize, &'static str)> {
     let same = rest.chars().next()?;
@@ -158,7 +164,10 @@ mod tests {
             ("and/or", "and or"),
             ("his/her", "his or her"),
             ("w/o help", "without help"),
-            ("the area is πr", "the area is πr"),
+            ("the area is πr", "the area is pi r"),
+            ("Hawaiʻi and Māori", "Hawaiʻi and Māori"),
+            ("Δx of λ", "delta x of lambda"),
+            ("she said Καλημέρα and 北京 to us", "she said and to us"),
             ("π is 3.14", "pi is three point one four"),
             ("a 😀 smile", "a smile"),
             ("±5", "plus or minus five"),
