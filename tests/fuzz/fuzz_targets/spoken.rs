@@ -5,7 +5,9 @@
 
 #![no_main]
 
-use engine_pipelines::{Accent, LeftOut, foreign_letters, foreign_script, printed_text, spoken_text};
+use engine_pipelines::{
+    Accent, LeftOut, foreign_letters, foreign_script, printed_text, spoken_text,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -25,6 +27,9 @@ fuzz_target!(|bytes: &[u8]| {
     assert!((0.0..=1.0).contains(&foreign));
     assert!(foreign_script(&text).is_none() || foreign > 0.0);
     for part in LeftOut::of(&text).parts() {
-        assert!(part.starts_with('<') || text.contains(part.as_str()), "{part:?}");
+        assert!(
+            part.starts_with('<') || text.contains(part.as_str()),
+            "{part:?}"
+        );
     }
 });
