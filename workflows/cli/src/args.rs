@@ -199,7 +199,7 @@ pub(crate) struct UpscaleArgs {
     pub(crate) scale: u8,
 
     /// Id of an upscaler, or path of its weights: safetensors of an SRVGG (Real-ESRGAN compact) or
-    /// RRDB (ESRGAN) network (default: our own small one)
+    /// RRDB (ESRGAN) network; what one of 4x gives is halved (default: our own small one)
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 }

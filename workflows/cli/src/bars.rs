@@ -85,7 +85,12 @@ impl Watcher for Bars {
                     .secs_left
                     .map(|secs| format!("{} left", clock(secs)));
                 self.bar.set_prefix(left.unwrap_or_default());
-                self.bar.set_message(self.stage());
+                let stage = self.stage();
+                self.bar.set_message(if stage.is_empty() {
+                    progress.what
+                } else {
+                    stage
+                });
             }
             StudioEvent::Warning { what } => {
                 if !self.quiet {

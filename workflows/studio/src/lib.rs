@@ -60,7 +60,9 @@ pub use rewrite::{
     Accepted, RewriteReport, RewriteRequest, ScriptChange, diff_scripts, script_value, take_from,
 };
 pub use script::{ScriptWarning, check_script, convert_script, script_as_markdown};
-pub use speak::{SpeakReport, open_speech, speak, text_to_speak, voices, words_to_speak};
+pub use speak::{
+    SpeakReport, SpokenLines, open_speech, speak, text_to_speak, voices, words_to_speak,
+};
 pub use studio::{CacheReport, Studio, StudioOptions, node_specs, system_clock};
 pub use upscale::{UpscaleReport, UpscaleRequest, upscale};
 pub use voices::Speaking;
