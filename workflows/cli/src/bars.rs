@@ -85,7 +85,12 @@ impl Watcher for Bars {
                     .secs_left
                     .map(|secs| format!("{} left", clock(secs)));
                 self.bar.set_prefix(left.unwrap_or_default());
-                self.bar.set_message(self.stage());
+                let message = if progress.what == "upscaling" {
+                    format!("{} {}/{}", self.stage(), progress.step, progress.of)
+                } else {
+                    self.stage()
+                };
+                self.bar.set_message(message);
             }
             StudioEvent::Warning { what } => {
                 if !self.quiet {
