@@ -106,7 +106,7 @@ fn holds(container: Container, stream: &Stream<'_>, kind: media::Type) -> bool {
     muxer(container).is_some_and(|muxer| {
         // SAFETY: the muxer's description is static.
         let answer =
-            unsafe { ffi::avformat_query_codec(muxer, id.into(), ffi::FF_COMPLIANCE_NORMAL) };
+            unsafe { ffi::avformat_query_codec(muxer, id.into(), ffi::FF_COMPLIANCE_EXPERIMENTAL) };
         answer == 1
     })
 }

@@ -344,12 +344,19 @@ fn frames_about(described: &VideoStream) -> u64 {
     })
 }
 
-/// The rate that the stream names.
+/// Highest rate that a stream of variable rate names.
+const MAX_VFR_HZ: f64 = 240.0;
+
+/// The rate that the stream names: of a variable one that in which all times are whole, since tools
+/// take it for the shortest distance of two frames.
 fn rate(described: &VideoStream) -> Rational {
     let usable = |rate: &Rational| {
         *rate > Rational::ZERO && rate.as_f64() <= 1000.0 && rate.num().max(rate.den()) < 1 << 30
     };
-    [described.average_fps, described.base_fps]
+    let base = described
+        .base_fps
+        .filter(|rate| described.is_vfr && rate.as_f64() <= MAX_VFR_HZ);
+    [base, described.average_fps, described.base_fps]
         .into_iter()
         .flatten()
         .find(usable)

@@ -118,12 +118,14 @@ impl VideoUpscale {
         let format = self.source.segment_format().clone();
         let source = &mut self.source;
         let frames_found = found.frames;
+        let there = &mut found;
         let (read, drawn, coded) = std::thread::scope(|scope| {
             let start = |name: &str| std::thread::Builder::new().name(name.to_owned());
+            // Each stage owns its end of a channel, so that its own end is seen by its neighbours.
             let reading = start("read-video")
-                .spawn_scoped(scope, || read(source, &mut found, &to_draw, cancel));
+                .spawn_scoped(scope, move || read(source, there, to_draw, cancel));
             let coding = start("code-video")
-                .spawn_scoped(scope, move || code(&format, keeper, &coded_from, cancel));
+                .spawn_scoped(scope, move || code(&format, keeper, coded_from, cancel));
             let drawing = Drawing {
                 upscaler,
                 cancel,
@@ -231,7 +233,7 @@ enum Piece<T> {
 fn read(
     source: &mut Source,
     found: &mut Found,
-    to: &SyncSender<Piece<RgbPicture>>,
+    to: SyncSender<Piece<RgbPicture>>,
     cancel: &CancelToken,
 ) -> Result<(), NodeError> {
     let segment_frames = source.facts().segment_frames;
@@ -349,7 +351,7 @@ impl Drawing<'_> {
 fn code(
     format: &SegmentFormat,
     keeper: &dyn SegmentKeeper,
-    from: &Receiver<Piece<Arc<RgbPicture>>>,
+    from: Receiver<Piece<Arc<RgbPicture>>>,
     cancel: &CancelToken,
 ) -> Result<BTreeMap<u64, PathBuf>, NodeError> {
     let mut made = BTreeMap::new();

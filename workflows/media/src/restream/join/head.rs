@@ -91,8 +91,13 @@ pub(super) fn write(
     output.set_metadata(tags.into_iter().collect());
     add_chapters(&mut output, others)?;
     // SAFETY: the output context is alive and its header not written yet. Without the flag the
-    // muxer would write chance numbers and its own version.
-    unsafe { (*output.as_mut_ptr()).flags |= ffi::AVFMT_FLAG_BITEXACT };
+    // muxer would write chance numbers and its own version. FLAC in MP4 counts as experimental,
+    // and plays everywhere.
+    unsafe {
+        let raw = output.as_mut_ptr();
+        (*raw).flags |= ffi::AVFMT_FLAG_BITEXACT;
+        (*raw).strict_std_compliance = ffi::FF_COMPLIANCE_EXPERIMENTAL;
+    }
     let mut options = av::Dictionary::new();
     match container {
         Container::Mp4 | Container::Mov => {

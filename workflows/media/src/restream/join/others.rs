@@ -19,6 +19,8 @@ pub(super) struct Others {
     /// When the file begins, for containers whose clock starts anywhere.
     pub(super) start_micros: i64,
     waiting: Option<av::Packet>,
+    /// First tick past each stream, where the file's index says it.
+    ends: Vec<Option<i64>>,
     /// Last decoding time written, by place in the new file.
     last: Vec<Option<i64>>,
     moved: u64,
@@ -30,7 +32,17 @@ impl Others {
         video: usize,
         container: Container,
     ) -> Result<Self, MediaError> {
-        let mut input = open::open(path)?.input;
+        let opened = open::open(path)?;
+        let (mut input, outline) = (opened.input, opened.outline);
+        let is_whole = outline.is_mp4 && !outline.is_fragmented && outline.cut.is_none();
+        let ends = input
+            .streams()
+            .map(|stream| {
+                let (start, length) = (stream.start_time(), stream.duration());
+                let is_told = is_whole && start != ffi::AV_NOPTS_VALUE && length > 0;
+                is_told.then(|| start.saturating_add(length))
+            })
+            .collect();
         let kept = copies::plan(&input, video, container, path)?.kept;
         for (index, mut stream) in input.streams_mut().enumerate() {
             if index == video || !kept.contains(&index) {
@@ -52,6 +64,7 @@ impl Others {
             video,
             start_micros: if is_running { start } else { 0 },
             waiting: None,
+            ends,
             last: Vec::new(),
             moved: 0,
         })
@@ -115,6 +128,12 @@ impl Others {
             let (Some(row), shift) = (self.row(index), self.shift(index)) else {
                 continue;
             };
+            // What an edit list cuts off the last packet stays cut off.
+            if let (Some(end), Some(pts)) = (self.ends.get(index).copied().flatten(), packet.pts())
+                && (pts.saturating_add(1)..pts.saturating_add(packet.duration())).contains(&end)
+            {
+                packet.set_duration(end - pts);
+            }
             let moved = |time: Option<i64>| time.map(|time| time.saturating_sub(shift));
             packet.set_pts(moved(packet.pts()));
             packet.set_dts(moved(packet.dts()));
