@@ -226,7 +226,7 @@ impl Source {
     ///
     /// # Errors
     /// [`MediaError::BadFile`] where decoding fails for good; [`MediaError::Codec`].
-    pub fn next(&mut self) -> Result<Option<SourceFrame>, MediaError> {
+    pub fn next_frame(&mut self) -> Result<Option<SourceFrame>, MediaError> {
         let Some(decoded) = self.pull()? else {
             return Ok(None);
         };

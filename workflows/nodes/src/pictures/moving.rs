@@ -123,7 +123,7 @@ impl VideoUpscale {
             let start = |name: &str| std::thread::Builder::new().name(name.to_owned());
             // Each stage owns its end of a channel, so that its own end is seen by its neighbours.
             let reading = start("read-video")
-                .spawn_scoped(scope, move || read(source, there, to_draw, cancel));
+                .spawn_scoped(scope, move || read(source, there, &to_draw, cancel));
             let coding = start("code-video")
                 .spawn_scoped(scope, move || code(&format, keeper, coded_from, cancel));
             let drawing = Drawing {
@@ -133,7 +133,8 @@ impl VideoUpscale {
                 about,
                 frames_found,
             };
-            let drawn = drawing.run(drawn_from, to_code);
+            let drawn = drawing.run(drawn_from, &to_code);
+            drop(to_code);
             (ended(reading), drawn, ended(coding))
         });
         // A stage that cannot go on ends the others; the reason is with it.
@@ -233,12 +234,12 @@ enum Piece<T> {
 fn read(
     source: &mut Source,
     found: &mut Found,
-    to: SyncSender<Piece<RgbPicture>>,
+    to: &SyncSender<Piece<RgbPicture>>,
     cancel: &CancelToken,
 ) -> Result<(), NodeError> {
     let segment_frames = source.facts().segment_frames;
     let mut frames = 0u64;
-    while let Some(frame) = source.next().map_err(failed)? {
+    while let Some(frame) = source.next_frame().map_err(failed)? {
         cancel.check()?;
         frames = frame.index + 1;
         let index = frame.index / segment_frames;
@@ -284,7 +285,7 @@ impl Drawing<'_> {
     fn run(
         &self,
         from: Receiver<Piece<RgbPicture>>,
-        to: SyncSender<Piece<Arc<RgbPicture>>>,
+        to: &SyncSender<Piece<Arc<RgbPicture>>>,
     ) -> Result<u64, NodeError> {
         let began = Instant::now();
         let mut left = SecondsLeft::new(self.about.saturating_sub(self.frames_found) as f64);
