@@ -73,10 +73,7 @@ fn planes(path: &Path) -> Vec<(i64, Vec<Vec<u16>>)> {
     let mut frames = Vec::new();
     while let Some(decoded) = reader.next().unwrap() {
         let frame = decoded.frame;
-        let wide = !matches!(
-            frame.format(),
-            Pixel::YUV420P | Pixel::YUV422P | Pixel::YUV444P
-        );
+        let wide = super::coding::Layout::of(frame.format()).unwrap().bits > 8;
         let plane = |plane: usize| {
             let (width, height) = (frame.plane_width(plane), frame.plane_height(plane));
             let stride = frame.stride(plane);
