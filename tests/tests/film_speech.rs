@@ -127,6 +127,84 @@ fn a_language_that_no_voice_speaks_is_told_and_the_film_is_silent() {
 }
 
 #[test]
+fn what_has_no_sound_is_told_once_for_the_film_and_rests_are_not_shown() {
+    let mut film = spoken();
+    film.edit(
+        "> Up, then.",
+        "> Up 🎉, <break time=\"300ms\"/> <em>then</em> 🎉.",
+    );
+    for _ in 0..2 {
+        let (report, _) = film.make(speak).unwrap();
+        assert_eq!(report.errors, [""; 0]);
+        let told = report.warnings.iter();
+        let told: Vec<&str> = told
+            .map(|warning| warning.message.as_str())
+            .filter(|message| message.contains("left out"))
+            .collect();
+        // Also when the sound is there already.
+        assert_eq!(told, ["left out of what is spoken: \"🎉\", \"<em>\""]);
+        let subtitles = fs::read_to_string(report.subtitles.unwrap()).unwrap();
+        assert!(
+            subtitles.contains("Up 🎉, <em>then</em> 🎉."),
+            "{subtitles}"
+        );
+    }
+}
+
+#[test]
+fn lines_in_another_script_stay_silent_and_are_named() {
+    let mut film = spoken();
+    film.edit("> Up, then.", "> Смотритель чинит лампу 12 раз.");
+    let (report, first) = film.make(speak).unwrap();
+    assert!(report.out.is_some(), "{:?}", report.errors);
+    assert!(first["speech.line"] >= 1, "{first:?}");
+    let warnings = format!("{:?}", report.warnings);
+    for part in ["a line stays silent", "Cyrillic", "en-US", "Смотритель"] {
+        assert!(warnings.contains(part), "{part}: {warnings}");
+    }
+}
+
+#[test]
+fn the_command_speaks_odd_texts_or_says_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.wav");
+    let speak = |text: &str, more: &[&str]| {
+        let mut command = std::process::Command::new(PROGRAM);
+        command.arg("speak").arg(text).arg("--out").arg(&out);
+        ran(command.args(more)).unwrap()
+    };
+    for (text, part) in [
+        ("", "0 bytes"),
+        (" \n\t", "at least one word"),
+        ("\u{1}\u{7f}", "at least one word"),
+        ("🎉", "🎉"),
+        ("Смотритель маяка", "Cyrillic"),
+        ("灯台守はランプを直す。", "Japanese"),
+    ] {
+        let told = speak(text, &[]);
+        told.ended(3, &[part]);
+        assert!(!out.exists(), "{text:?}");
+    }
+    let told = speak("27,50 €", &["--language", "de"]);
+    told.ended(3, &["\"de\"", "en-US"]);
+    assert!(!out.exists());
+
+    let told = speak(
+        "a < b\u{7} <break time=\"1s\"/> 🎉 <speak>yes</speak> 🎉",
+        &[],
+    );
+    told.ended(
+        0,
+        &["note: left out of what is spoken", "🎉", "<speak>", "u{7}"],
+    );
+    assert_eq!(told.err.matches("left out").count(), 1, "{}", told.err);
+    assert!(out.exists());
+    let told = speak("a < b 🎉", &["--show", "--json"]).json();
+    assert_eq!(told["sentences"][0], "a less than b", "{told}");
+    assert_eq!(told["left_out"][0], "🎉", "{told}");
+}
+
+#[test]
 fn a_voice_that_is_not_there_is_refused_with_those_that_are() {
     let film = spoken();
     let error = film

@@ -4,11 +4,12 @@ use std::path::Path;
 
 fn main() {
     let pages = Path::new("../../ui/dist");
-    // A path that is not there would have the crate built again every time.
+    // A path that is not there would have the crate built again every time; the folder around it
+    // changes when it comes.
     let watched = if pages.is_dir() {
         pages
     } else {
-        Path::new("build.rs")
+        Path::new("../../ui")
     };
     say(&format!("cargo:rerun-if-changed={}", watched.display()));
 }

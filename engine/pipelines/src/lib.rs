@@ -28,9 +28,9 @@ pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
 pub use engine_onnx::runtime_path;
 pub use inspect::{ModelInspection, inspect_model};
 pub use speech::{
-    Accent, English, Pause, Sentence, Speech, SpeechError, SpeechFiles, SpeechPipeline,
+    Accent, English, LeftOut, Pause, Sentence, Speech, SpeechError, SpeechFiles, SpeechPipeline,
     SpeechRequest, SpokenSentence, SpokenWord, UnknownWords, VoiceInfo, Word, foreign_letters,
-    printed_text, spoken_text,
+    foreign_script, printed_text, spoken_text,
 };
 pub use stream::TextStream;
 pub use template::{ChatMessage, ChatTemplate, Place, TemplateError, TemplateInput, TemplateTime};

@@ -19,17 +19,19 @@ mod voices;
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use engine_base::{CancelToken, ProgressEvent, ProgressSink, SecondsLeft};
 use serde::{Deserialize, Serialize};
 
 pub use english::{
-    Accent, English, Pause, Sentence, UnknownWords, Word, foreign_letters, printed_text,
-    spoken_text,
+    Accent, English, LeftOut, Pause, Sentence, UnknownWords, Word, foreign_letters, foreign_script,
+    printed_text, spoken_text,
 };
 pub use error::SpeechError;
 
+use self::english::{Plan, Planned};
 use self::network::{Network, RATE_HZ};
 use self::vocabulary::Piece;
 use self::voices::Voices;
@@ -44,8 +46,12 @@ const NO_REST: f64 = 0.0;
 /// Longest rest after a sentence.
 const REST_LIMIT_SECS: f64 = 10.0;
 
-/// A text with a larger part of letters that are not Latin is in no language spoken here.
-const FOREIGN_LIMIT: f64 = 0.5;
+/// A text with a larger part of letters that are not Latin is in no language spoken here. In others
+/// the words of those letters are left out.
+const FOREIGN_LIMIT: f64 = 0.25;
+
+/// Longest sound that is held at once, 2 hours.
+const HELD_SAMPLES_MAX: usize = 2 * 3600 * RATE_HZ as usize;
 
 /// Slowest and fastest rate.
 const RATES: Range<f64> = 0.5..2.0;
@@ -140,7 +146,7 @@ pub struct SpokenSentence {
     pub samples: Vec<f32>,
     /// Its words in order.
     pub words: Vec<SpokenWord>,
-    /// Rest after it, which `samples` does not hold; 0 after the last.
+    /// Rest after it, which `samples` does not hold; 0 after the last, unless the text ends with one.
     pub rest_secs: f64,
 }
 
@@ -187,31 +193,50 @@ impl SpeechPipeline {
     /// # Errors
     /// As [`SpeechPipeline::speak`].
     pub fn sentences(&self, request: &SpeechRequest) -> Result<Vec<Sentence>, SpeechError> {
+        let (english, plan) = self.plan(request)?;
+        let sentences = plan.sentences.iter();
+        sentences.map(|planned| english.sounded(planned)).collect()
+    }
+
+    /// What will be said, for people: the words of each sentence in a line. Quick for any text.
+    ///
+    /// # Errors
+    /// As [`SpeechPipeline::speak`].
+    pub fn lines(&self, request: &SpeechRequest) -> Result<Vec<String>, SpeechError> {
+        let (_, plan) = self.plan(request)?;
+        Ok(plan.sentences.iter().map(Planned::line).collect())
+    }
+
+    /// The sentences of a request that can be met; never none.
+    fn plan(&self, request: &SpeechRequest) -> Result<(Arc<English>, Plan), SpeechError> {
         request.check()?;
         let voice = self.voices.pick(request)?;
         if foreign_letters(&request.text) > FOREIGN_LIMIT {
             return Err(SpeechError::Unspeakable {
                 text: request.text.chars().take(unknown::SHOWN).collect(),
                 reason: format!(
-                    "most of its letters are not Latin; voices here speak {}",
+                    "too many of its letters are {}; voices here speak {}",
+                    foreign_script(&request.text).unwrap_or("not Latin"),
                     self.voices.languages()
                 ),
             });
         }
-        let sentences = self.voices.english(voice)?.sentences(&request.text)?;
-        let spoken = |sentence: &Sentence| !sentence.words.is_empty();
-        if sentences.iter().any(spoken) {
-            return Ok(sentences.into_iter().filter(spoken).collect());
+        let english = self.voices.english(voice)?;
+        let plan = english.plan(&request.text)?;
+        if plan.sentences.is_empty() {
+            return Err(SpeechError::NothingToSpeak {
+                bytes: request.text.len(),
+                left_out: LeftOut::of(&request.text),
+            });
         }
-        Err(SpeechError::NothingToSpeak {
-            bytes: request.text.len(),
-        })
+        Ok((english, plan))
     }
 
-    /// Speak a text. The same request gives the same samples on the same kind of processor.
+    /// Speak a text of up to 2 hours. The same request gives the same samples on the same kind of
+    /// processor.
     ///
     /// # Errors
-    /// [`SpeechError::Request`], [`SpeechError::NoVoice`], [`SpeechError::NoLanguage`],
+    /// [`SpeechError::TooLong`], [`SpeechError::Request`], [`SpeechError::NoVoice`], [`SpeechError::NoLanguage`],
     /// [`SpeechError::NothingToSpeak`], [`SpeechError::Unspeakable`], [`SpeechError::Onnx`],
     /// [`SpeechError::BadSound`], [`SpeechError::Cancelled`].
     pub fn speak(
@@ -234,8 +259,11 @@ impl SpeechPipeline {
                     end_secs: begin + word.end_secs,
                     ..word
                 }));
-            speech.samples.extend(sentence.samples);
             let rest = levels::samples_of(sentence.rest_secs);
+            if speech.samples.len() + sentence.samples.len() + rest > HELD_SAMPLES_MAX {
+                return Err(SpeechError::TooLong);
+            }
+            speech.samples.extend(sentence.samples);
             speech.samples.resize(speech.samples.len() + rest, 0.0);
             Ok(())
         })?;
@@ -255,10 +283,15 @@ impl SpeechPipeline {
         take: &mut dyn FnMut(SpokenSentence) -> Result<(), SpeechError>,
     ) -> Result<(), SpeechError> {
         cancel.check()?;
-        let sentences = self.sentences(request)?;
+        let (english, plan) = self.plan(request)?;
         let voice = self.voices.pick(request)?;
-        let network = self.voices.network(voice)?;
-        let (began, of) = (Instant::now(), sentences.len());
+        let speaker = Speaker {
+            network: self.voices.network(voice)?,
+            english,
+            request,
+            cancel,
+        };
+        let (began, of) = (Instant::now(), plan.sentences.len());
         let mut left = SecondsLeft::new(of as f64);
         let mut report = |done: usize| {
             let secs_left = left.update(began.elapsed(), done as f64);
@@ -271,11 +304,11 @@ impl SpeechPipeline {
         };
         let mut done = 0;
         report(done);
-        for some in sentences.chunks(self.voices.threads()) {
-            for spoken in self.beside(some, network.as_ref(), request, cancel) {
+        for some in plan.sentences.chunks(self.voices.threads()) {
+            for spoken in self.beside(some, &speaker) {
                 let (mut spoken, pause) = spoken?;
                 done += 1;
-                if done < of {
+                if done < of || matches!(pause, Pause::Millis(_)) {
                     spoken.rest_secs = rest_secs(pause, request);
                 }
                 take(spoken)?;
@@ -288,14 +321,14 @@ impl SpeechPipeline {
     /// Speak a few sentences at once, each on a thread of its own.
     fn beside(
         &self,
-        sentences: &[Sentence],
-        network: &dyn Network,
-        request: &SpeechRequest,
-        cancel: &CancelToken,
+        sentences: &[Planned],
+        speaker: &Speaker<'_>,
     ) -> Vec<Result<(SpokenSentence, Pause), SpeechError>> {
-        let speak = |sentence: &Sentence| {
-            let spoken = self.sentence(sentence, network, request, cancel)?;
-            Ok((spoken, sentence.pause))
+        let speak = |planned: &Planned| {
+            speaker.cancel.check()?;
+            let sentence = speaker.english.sounded(planned)?;
+            let spoken = self.sentence(&sentence, speaker)?;
+            Ok((spoken, planned.pause()))
         };
         if let [only] = sentences {
             return vec![speak(only)];
@@ -326,26 +359,25 @@ impl SpeechPipeline {
     fn sentence(
         &self,
         sentence: &Sentence,
-        network: &dyn Network,
-        request: &SpeechRequest,
-        cancel: &CancelToken,
+        speaker: &Speaker<'_>,
     ) -> Result<SpokenSentence, SpeechError> {
         let mut times: Vec<Option<(usize, usize)>> = vec![None; sentence.words.len()];
-        let mut samples: Vec<f32> = Vec::new();
+        let lead = levels::samples_of(f64::from(sentence.lead_millis) / 1000.0);
+        let mut samples: Vec<f32> = vec![0.0; lead];
         let mut rest = 0.0;
         for piece in self.voices.vocabulary().pieces(&sentence.words) {
-            cancel.check()?;
-            if !samples.is_empty() {
+            speaker.cancel.check()?;
+            if samples.len() > lead {
                 let length = samples.len() + levels::samples_of(rest);
                 samples.resize(length, 0.0);
             }
-            add(&mut samples, &mut times, &piece, network, request, cancel)?;
+            add(&mut samples, &mut times, &piece, speaker)?;
             let pause = if piece.ends_clause {
                 Pause::Clause
             } else {
                 Pause::None
             };
-            rest = rest_secs(pause, request);
+            rest = rest_secs(pause, speaker.request);
         }
         levels::even(&mut samples);
         let secs = |sample: usize| sample as f64 / f64::from(RATE_HZ);
@@ -371,16 +403,23 @@ impl SpeechPipeline {
     }
 }
 
+/// What a request is spoken with.
+struct Speaker<'r> {
+    english: Arc<English>,
+    network: Arc<dyn Network>,
+    request: &'r SpeechRequest,
+    cancel: &'r CancelToken,
+}
+
 /// Speak one piece behind `samples`, and note where its words are.
 fn add(
     samples: &mut Vec<f32>,
     times: &mut [Option<(usize, usize)>],
     piece: &Piece,
-    network: &dyn Network,
-    request: &SpeechRequest,
-    cancel: &CancelToken,
+    speaker: &Speaker<'_>,
 ) -> Result<(), SpeechError> {
-    let sound = network.sound(&piece.tokens, request.rate as f32, cancel)?;
+    let rate = speaker.request.rate as f32;
+    let sound = speaker.network.sound(&piece.tokens, rate, speaker.cancel)?;
     let at = |token: usize| {
         sound
             .begins
@@ -415,6 +454,7 @@ fn rest_secs(pause: Pause, request: &SpeechRequest) -> f64 {
         Pause::Clause => CLAUSE_REST,
         Pause::Sentence => 1.0,
         Pause::Paragraph => PARAGRAPH_REST,
+        Pause::Millis(millis) => return f64::from(millis) / 1000.0,
     };
     part * request.sentence_pause_secs / request.rate
 }

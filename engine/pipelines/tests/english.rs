@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use engine_pipelines::{
-    Accent, English, Pause, SpeechError, UnknownWords, foreign_letters, printed_text, spoken_text,
+    Accent, English, LeftOut, Pause, SpeechError, UnknownWords, foreign_letters, foreign_script,
+    printed_text, spoken_text,
 };
 use proptest::prelude::*;
 
@@ -72,6 +73,65 @@ fn written_forms_are_spoken_as_people_do() {
         }
     }
     assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// Spoken by both kinds of voices and written down by a recognizer (Whisper base, not part of the
+/// tests), these came back without a wrong word: what a voice is given for them stays what it was.
+#[test]
+fn ten_sentences_that_were_heard_word_for_word_stay_as_they_are() {
+    let cases = [
+        (
+            "Dr. Ann Smith paid $49.95 for 2 lamps at 9:30 a.m. on March 3rd, 2024.",
+            "doctor ann smith paid forty nine dollars and ninety five cents for two lamps at nine \
+             thirty a m on march third twenty twenty four",
+        ),
+        (
+            "In 1984, 1,200 people lived in St. Louis; by 2007 it was 3.5 million.",
+            "in nineteen eighty four one thousand two hundred people lived in saint louis by two \
+             thousand seven it was three point five million",
+        ),
+        (
+            "The train leaves platform 4 at 18:45 and arrives on Jan. 1st at 7:05 p.m.",
+            "the train leaves platform four at eighteen forty five and arrives on january first at \
+             seven oh five p m",
+        ),
+        (
+            "J. R. R. Tolkien was born on January 3, 1892, and died in 1973.",
+            "j r r tolkien was born on january third eighteen ninety two and died in nineteen \
+             seventy three",
+        ),
+        (
+            "Visit www.example.org or write to help@example.org before Dec. 31.",
+            "visit w w w dot example dot org or write to help at example dot org before december \
+             thirty first",
+        ),
+        (
+            "At -5 °C the box weighed 12 kg and was 60 cm wide.",
+            "at minus five degrees celsius the box weighed twelve kilograms and was sixty \
+             centimeters wide",
+        ),
+        (
+            "Henry VIII had 6 wives, and Chapter IV tells of the 2nd.",
+            "henry the eighth had six wives and chapter four tells of the second",
+        ),
+        (
+            "The FBI and NASA met Mrs. Jones on the 21st floor of the U.S. embassy.",
+            "the f b i and nasa met missus jones on the twenty first floor of the u s embassy",
+        ),
+        (
+            "She ran 26.2 miles in 3 h 15 min, which is about 8 mph.",
+            "she ran twenty six point two miles in three hours fifteen minutes which is about \
+             eight miles per hour",
+        ),
+        (
+            "In the 1920s about 75% of the films cost £3,000 or less, i.e. half of today's price.",
+            "in the nineteen twenties about seventy five percent of the films cost three thousand \
+             pounds or less that is half of todays price",
+        ),
+    ];
+    for (text, words) in cases {
+        assert_eq!(plain(&spoken_text(text, Accent::Us)), words, "{text}");
+    }
 }
 
 const VOWELS: &str = "AIOQWYaiuæɑɒɔəɛɜɪʊʌᵻɐᵊ";
@@ -290,6 +350,65 @@ fn sentences_end_where_they_end() {
     assert_eq!(pauses(&marked), [Pause::Clause, Pause::Sentence]);
 }
 
+#[test]
+fn breaks_are_rests_and_cut_a_sentence() {
+    let read = |text: &str| -> Vec<(u32, String, Pause)> {
+        let sentences = AMERICAN.sentences(text).unwrap();
+        sentences
+            .iter()
+            .map(|sentence| {
+                let words = sentence
+                    .words
+                    .iter()
+                    .map(|word| format!("{}{}", word.spoken, word.after));
+                let words = words.collect::<Vec<_>>().join(" ");
+                (sentence.lead_millis, words, sentence.pause)
+            })
+            .collect()
+    };
+    let rest = Pause::Millis;
+    let line = |lead: u32, words: &str, pause| (lead, words.to_owned(), pause);
+    assert_eq!(
+        read("Wait<break time=\"500ms\"/> for it. <break/>Now."),
+        [
+            line(0, "Wait", rest(500)),
+            line(0, "for it.", rest(400)),
+            line(0, "Now.", Pause::Sentence)
+        ]
+    );
+    assert_eq!(
+        read("<break time='1s'/><break time='2s'/>\n\nGo on. <break strength='none'/>\n\nGo."),
+        [
+            line(3000, "Go on.", rest(0)),
+            line(0, "Go.", Pause::Sentence)
+        ]
+    );
+    assert_eq!(
+        read("The end.<break time='9s'/> <break time='9s'/>"),
+        [line(0, "The end.", rest(10_000))]
+    );
+    assert_eq!(read("<break time='1s'/>"), []);
+    // In front of a sentence's cut, and within the words that a mark gives.
+    let long = format!("{}<break time='1s'/>and on", "word ".repeat(48));
+    let pauses: Vec<Pause> = read(&long).into_iter().map(|(_, _, pause)| pause).collect();
+    assert_eq!(pauses, [rest(1000), Pause::Sentence]);
+    assert_eq!(
+        read("a [b](c <break/> d) e"),
+        [line(0, "a c d e", Pause::Sentence)]
+    );
+}
+
+#[test]
+fn rows_of_other_languages_are_text_of_no_other_script() {
+    // What no reader of a line can tell: the caller's language decides, see tests/speech.rs.
+    let rows = rows("tts-01/cases-other-languages.tsv");
+    assert_eq!(rows.len(), 5);
+    for row in rows {
+        assert_eq!(foreign_script(&row[1]), None, "{row:?}");
+        assert_eq!(foreign_letters(&row[1]), 0.0, "{row:?}");
+    }
+}
+
 struct Teller;
 
 impl UnknownWords for Teller {
@@ -297,7 +416,6 @@ impl UnknownWords for Teller {
         match word {
             "gostak" | "Gostak" => Ok("ɡˈɑstæk".into()),
             "brulee" => Ok("bɹulˈA❓".into()),
-            "北京" => Ok("bˌAʤˈɪŋ".into()),
             "refused" | "Zzyzx" => Err(SpeechError::Unspeakable {
                 text: word.into(),
                 reason: "the teller refuses".into(),
@@ -316,7 +434,8 @@ fn unknown_words_are_told_or_spelled_and_never_dropped() {
         words.map(|word| word.phonemes).collect()
     };
     assert_eq!(said("the gostak"), ["ðə", "ɡˈɑstæk"]);
-    assert_eq!(said("Gostak's 北京"), ["ɡˈɑstæks", "bˌAʤˈɪŋ"]);
+    assert_eq!(said("Gostak's 北京"), ["ɡˈɑstæks"]);
+    assert_eq!(LeftOut::of("Gostak's 北京").parts(), ["北京"]);
     assert_eq!(said("qxv"), ["kjˌuˌɛksvˈi"]);
     assert_eq!(said("the FBI"), ["ði", "ˌɛfbˌiˈI"]);
     assert_eq!(said("two TVs"), ["tˈu", "tˌivˈiz"]);
@@ -325,8 +444,7 @@ fn unknown_words_are_told_or_spelled_and_never_dropped() {
         refused.contains("Zzyzx") && refused.contains("the teller refuses"),
         "{refused}"
     );
-    let foreign = english.sentences("Привет, мир").unwrap_err().to_string();
-    assert!(foreign.contains("Привет"), "{foreign}");
+    assert_eq!(said("Привет, мир"), [""; 0]);
     assert_eq!(said("[Привет](/pɹivjˈɛt/)"), ["pɹivjˈɛt"]);
     assert_eq!(english.sentences("").unwrap(), []);
     assert_eq!(
@@ -370,6 +488,12 @@ fn a_long_text_takes_as_long_as_it_is() {
         "☃",
         "— ",
         "https://a.b/",
+        "<break/>",
+        "<b>",
+        "a<",
+        "🎉",
+        "👩\u{200d}",
+        "🇫",
     ];
     let all = pieces.concat();
     assert!(!spoken_text(&all.repeat(100_000 / all.len()), Accent::Us).is_empty());
@@ -380,6 +504,7 @@ fn a_long_text_takes_as_long_as_it_is() {
             !spoken.contains(|sign: char| sign.is_ascii_digit()),
             "{piece:?}"
         );
+        assert!(LeftOut::of(&text).parts().len() <= 100, "{piece:?}");
     }
 }
 
@@ -392,6 +517,11 @@ fn holds(text: &str, accent: Accent) {
     assert!(!spoken.contains(char::is_control), "{text:?}: {spoken:?}");
     assert_eq!(spoken.trim(), spoken, "{text:?}");
     assert!(printed_text(text).len() <= text.len());
+    for part in LeftOut::of(text).parts() {
+        let tag = part.starts_with('<') && part.ends_with('>');
+        assert!(tag || text.contains(part.as_str()), "{text:?}: {part:?}");
+        assert!(!part.trim().is_empty(), "{text:?}");
+    }
     let english = match accent {
         Accent::Us => &AMERICAN,
         Accent::Gb => &BRITISH,

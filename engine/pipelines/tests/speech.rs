@@ -5,7 +5,7 @@
     reason = "a failed step of a test ends it; helpers count as test code"
 )]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
@@ -191,13 +191,32 @@ fn requests_that_cannot_be_met_say_why() {
         let error = refused(&|request| request.sentence_pause_secs = pause);
         assert_eq!(error.code(), Code::BadInput);
     }
-    for text in ["灯台守はランプを直す。", "Смотритель маяка чинит лампу"]
-    {
+    for (text, script) in [
+        ("灯台守はランプを直す。", "Japanese"),
+        ("灯塔看守人在暴风雨前修灯。", "Chinese"),
+        ("등대지기가 램프를 고친다.", "Korean"),
+        ("Смотритель маяка чинит лампу 12 раз", "Cyrillic"),
+        ("يصلح حارس المنارة المصباح", "Arabic"),
+        ("שומר המגדלור מתקן את המנורה", "Hebrew"),
+        ("प्रकाशस्तंभ का रखवाला दीपक ठीक करता है", "Devanagari"),
+        ("คนเฝ้าประภาคารซ่อมตะเกียง", "Thai"),
+        ("Ο φύλακας του φάρου επισκευάζει τη λάμπα", "Greek"),
+        ("He said смотритель маяка", "Cyrillic"),
+    ] {
         let error = refused(&|request| request.text = text.into());
         assert_eq!(error.code(), Code::BadInput);
-        assert!(error.to_string().contains("en-US"), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("en-US") && text.contains(script), "{text}");
     }
-    for text in ["", " \n\t ", "\u{0}\u{7}\u{1b}", "..."] {
+    for text in [
+        "",
+        " \n\t ",
+        "\u{0}\u{7}\u{1b}",
+        "...",
+        "🎉👩\u{200d}🚀",
+        "<break time='1s'/>",
+        "<speak></speak>",
+    ] {
         let error = refused(&|request| request.text = text.into());
         assert!(
             matches!(error, SpeechError::NothingToSpeak { .. }),
@@ -208,6 +227,133 @@ fn requests_that_cannot_be_met_say_why() {
     cancel.cancel();
     let stopped = pipeline().speak(&SpeechRequest::new(TEXT), &cancel, &NoProgress);
     assert_eq!(stopped.unwrap_err().code(), Code::Cancelled);
+}
+
+#[test]
+fn a_word_in_another_script_is_left_out_and_not_guessed_at() {
+    let spoken = |text: &str| {
+        let speech = say(pipeline(), &SpeechRequest::new(text)).unwrap();
+        let words = speech.words.into_iter();
+        words.map(|word| word.spoken).collect::<Vec<_>>()
+    };
+    let text = "The keeper of the lighthouse said Привет to the sailor.";
+    let words = spoken(text);
+    assert_eq!(words.len(), 9, "{words:?}");
+    assert_eq!(words[6..], ["to", "the", "sailor"]);
+    let told = text.replace("Привет", "[Привет](privyet)");
+    assert_eq!(spoken(&told)[6], "privyet");
+}
+
+/// Rows of other languages: their texts are in Latin letters, so that only the caller knows. Told,
+/// the language is refused by name and no digit of it is read by English rules.
+#[test]
+fn a_language_that_no_voice_speaks_is_said_and_not_mumbled() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/cases/tts-01/cases-other-languages.tsv");
+    let table = std::fs::read_to_string(path).unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.split('\t').collect())
+        .collect();
+    assert_eq!(rows.len(), 5);
+    for row in rows {
+        for language in [row[0].to_owned(), format!("{}-XX", row[0])] {
+            for voice in [None, Some("hibari:af_heart".to_owned())] {
+                let request = SpeechRequest {
+                    language: language.clone(),
+                    voice,
+                    ..SpeechRequest::new(row[1])
+                };
+                for error in [
+                    pipeline().sentences(&request).unwrap_err(),
+                    say(pipeline(), &request).unwrap_err(),
+                ] {
+                    assert!(matches!(error, SpeechError::NoLanguage { .. }), "{error}");
+                    let text = error.to_string();
+                    let named = format!("{language:?}");
+                    assert!(text.contains(&named) && text.contains("en-US"), "{text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn breaks_are_heard_as_rests() {
+    let spoken = |text: &str| {
+        let request = SpeechRequest::new(text);
+        let mut all = Vec::new();
+        let speech = say(pipeline(), &request).unwrap();
+        check(&request, &speech);
+        pipeline()
+            .speak_each(
+                &request,
+                &CancelToken::new(),
+                &NoProgress,
+                &mut |sentence| {
+                    all.push((sentence.samples.len(), sentence.rest_secs));
+                    Ok(())
+                },
+            )
+            .unwrap();
+        (speech, all)
+    };
+    let (plain, one) = spoken("The keeper waits.");
+    assert_eq!(one.len(), 1);
+    let (speech, two) = spoken("The keeper waits. <break time=\"1.5s\"/> She waits.");
+    assert_eq!((two.len(), two[0].1), (2, 1.5));
+    assert_eq!(two[0].0, one[0].0, "the first sentence sounds as alone");
+    let gap = speech.words[3].start_secs - speech.words[2].end_secs;
+    assert!((1.5..1.9).contains(&gap), "{gap}");
+    // In front, and behind the last word.
+    let (speech, around) = spoken("<break time='750ms'/>The keeper waits.<break time='250ms'/>");
+    assert_eq!(around, [(one[0].0 + 18_000, 0.25)]);
+    assert!(speech.samples[..18_000].iter().all(|value| *value == 0.0));
+    let (first, last) = (18_000, 18_000 + plain.samples.len());
+    assert!(speech.samples[first..last] == plain.samples[..]);
+    assert_eq!(speech.samples.len(), last + 6000);
+    assert!((speech.words[0].start_secs - plain.words[0].start_secs - 0.75).abs() < 1e-9);
+}
+
+/// A hundred thousand characters are planned at once and spoken as far as they are wanted.
+#[test]
+fn a_text_of_a_hundred_thousand_characters_goes_on_in_pieces_and_stops() {
+    let some = "In 1984 the keeper of the light, Dr. Ann Smith, climbed 199 steps at 9:30 p.m. \
+                and lit it. Nobody saw her, and nobody asked! ";
+    let text: String = some.chars().cycle().take(100_000).collect();
+    let request = SpeechRequest::new(text);
+    let began = Instant::now();
+    let lines = pipeline().lines(&request).unwrap();
+    println!(
+        "{} sentences in {:.2} s",
+        lines.len(),
+        began.elapsed().as_secs_f64()
+    );
+    assert!(lines.len() > 1500, "{}", lines.len());
+    let words: usize = lines.iter().map(|line| line.split(' ').count()).sum();
+    assert!(words > 20_000, "{words}");
+    assert_eq!(lines[1], "Nobody saw her, and nobody asked!");
+
+    let cancel = CancelToken::new();
+    let reports = Mutex::new(Vec::new());
+    let report = |event: ProgressEvent| reports.lock().unwrap().push(event);
+    let (mut taken, mut longest) = (0, 0);
+    let ended = pipeline().speak_each(&request, &cancel, &report, &mut |sentence| {
+        taken += 1;
+        longest = longest.max(sentence.samples.len());
+        if taken == 8 {
+            cancel.cancel();
+        }
+        Ok(())
+    });
+    assert_eq!(ended.unwrap_err().code(), Code::Cancelled);
+    assert!((8..=10).contains(&taken), "{taken}");
+    assert!(longest < 20 * 24_000, "{longest}");
+    let reports = reports.into_inner().unwrap();
+    assert!(reports.iter().all(|event| event.of == lines.len() as u64));
+    let left = reports.last().unwrap().secs_left;
+    assert!(left.is_some_and(|left| left > 1.0), "{left:?}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! Any bytes as a text to speak: no panic, no digit and no control character left to speak, and
-//! the text without marks is no longer than with them.
+//! Any bytes as a text to speak: no panic, no digit and no control character left to speak, what is
+//! left out is in the text, and the text without marks is no longer than with them.
 //!
 //! The first byte chooses the accent; the rest is the text, bytes that are no UTF-8 replaced.
 
 #![no_main]
 
-use engine_pipelines::{Accent, foreign_letters, printed_text, spoken_text};
+use engine_pipelines::{
+    Accent, LeftOut, foreign_letters, foreign_script, printed_text, spoken_text,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -21,5 +23,13 @@ fuzz_target!(|bytes: &[u8]| {
     );
     assert_eq!(spoken.trim(), spoken);
     assert!(printed_text(&text).len() <= text.len());
-    assert!((0.0..=1.0).contains(&foreign_letters(&text)));
+    let foreign = foreign_letters(&text);
+    assert!((0.0..=1.0).contains(&foreign));
+    assert!(foreign_script(&text).is_none() || foreign > 0.0);
+    for part in LeftOut::of(&text).parts() {
+        assert!(
+            part.starts_with('<') || text.contains(part.as_str()),
+            "{part:?}"
+        );
+    }
 });

@@ -3,7 +3,7 @@
 Reads one JSON request a line, writes one JSON reply a line:
     {"do": "load", "model": N}                              -> {"version": V}
     {"do": "run", "rgb": F, "width": W, "height": H, "out": G} -> {"secs": S, "cpu_secs": C}
-F and G hold 8-bit RGB rows, G of twice the size. The number of threads is OMP_NUM_THREADS.
+F and G hold 8-bit RGB rows, G of as many times the size as the network gives. The number of threads is OMP_NUM_THREADS.
 Needs the packages of realesrgan_ncnn.txt, and OpenMP's libomp.so.5 (Debian: libomp5-14).
 """
 

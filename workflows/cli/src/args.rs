@@ -44,7 +44,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  longtake rebuild lighthouse.mp4\n  longtake rebuild lighthouse.mp4 --stills pictures --out again.mp4"
     )]
     Rebuild(RebuildArgs),
-    /// Make a picture twice as wide and high
+    /// Make a picture or video twice as wide and high
     #[command(after_help = UPSCALE_EXAMPLES)]
     Upscale(UpscaleArgs),
     /// Run a workflow document
@@ -195,17 +195,26 @@ const UPSCALE_EXAMPLES: &str = "Examples:
   longtake upscale scan.tiff scan-large.tiff --json
   longtake upscale drawing.png large.png --model realesrgan-x4plus-anime
   longtake upscale photo.png large.webp --model weights/4x-something.safetensors
+  longtake upscale holiday.mp4 holiday-large.mp4
+  longtake upscale old-tape.mkv old-tape-large.mkv --crf 16 --preset slow
 
-PNG, JPEG, WebP and TIFF are read and written; the result is upright and sRGB. Transparency, grey and
-16 bits are kept where the file type has them. `longtake models list` shows the models.";
+Pictures: PNG, JPEG, WebP and TIFF are read and written; the result is upright and sRGB. Transparency,
+grey and 16 bits are kept where the file type has them.
+
+Videos: what FFmpeg reads becomes H.264 in MP4, QuickTime or Matroska, in its own colours and depth (8
+or 10 bits). Every frame keeps its time; sound, subtitles, chapters and tags are copied as they are;
+interlaced frames are made whole. Stop it at any time and run the same command to go on: finished
+parts lie in the cache (`longtake cache prune` removes them).
+
+`longtake models list` shows the models.";
 
 #[derive(Debug, Args)]
 pub(crate) struct UpscaleArgs {
-    /// The picture
+    /// The picture or video
     #[arg(value_name = "IN")]
     pub(crate) from: PathBuf,
 
-    /// Where the result goes: .png, .jpg, .webp or .tiff
+    /// Where the result goes: .png, .jpg, .webp or .tiff; of a video .mp4, .mov or .mkv
     #[arg(value_name = "OUT")]
     pub(crate) to: PathBuf,
 
@@ -214,9 +223,17 @@ pub(crate) struct UpscaleArgs {
     pub(crate) scale: u8,
 
     /// Id of an upscaler, or path of its weights: safetensors of an SRVGG (Real-ESRGAN compact) or
-    /// RRDB (ESRGAN) network (default: our own small one)
+    /// RRDB (ESRGAN) network; what one of 4x gives is halved (default: our own small one)
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+
+    /// Quality of a video: lower is better and larger (default: 18)
+    #[arg(long, value_name = "0-40", value_parser = clap::value_parser!(u8).range(0..=40))]
+    pub(crate) crf: Option<u8>,
+
+    /// Encoder effort of a video (default: medium)
+    #[arg(long, value_parser = ["ultrafast", "veryfast", "fast", "medium", "slow"])]
+    pub(crate) preset: Option<String>,
 }
 
 #[derive(Debug, Args)]

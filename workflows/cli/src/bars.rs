@@ -85,7 +85,14 @@ impl Watcher for Bars {
                     .secs_left
                     .map(|secs| format!("{} left", clock(secs)));
                 self.bar.set_prefix(left.unwrap_or_default());
-                self.bar.set_message(self.stage());
+                let mut message = self.stage();
+                if message.is_empty() {
+                    message.clone_from(&progress.what);
+                }
+                if progress.what == "upscaling" {
+                    message = format!("{message} {}/{}", progress.step, progress.of);
+                }
+                self.bar.set_message(message);
             }
             StudioEvent::Warning { what } => {
                 if !self.quiet {

@@ -34,7 +34,7 @@ pub enum Preset {
 }
 
 impl Preset {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ultrafast => "ultrafast",
             Self::Veryfast => "veryfast",
@@ -71,7 +71,7 @@ impl Default for EncodeOptions {
 }
 
 impl EncodeOptions {
-    fn check(&self) -> Result<(), MediaError> {
+    pub(crate) fn check(&self) -> Result<(), MediaError> {
         let bad = |what: String| Err(MediaError::BadRequest(what));
         if self.crf > 51 {
             return bad(format!("encode at crf {}: expected 0 to 51", self.crf));
@@ -253,27 +253,9 @@ impl VideoEncoder {
     }
 
     fn drain(&mut self) -> Result<(), MediaError> {
-        let Some(output) = &mut self.output else {
-            return Ok(());
-        };
-        let stream_base = output
-            .stream(0)
-            .map_or(self.frame_base, |stream| stream.time_base());
-        let mut packet = av::Packet::empty();
-        loop {
-            match self.encoder.receive_packet(&mut packet) {
-                Ok(()) => {
-                    packet.set_stream(0);
-                    packet.set_duration(1);
-                    packet.rescale_ts(self.frame_base, stream_base);
-                    packet
-                        .write_interleaved(output)
-                        .map_err(failed(format!("write to {:?}", self.part.path())))?;
-                }
-                Err(av::Error::Eof) => return Ok(()),
-                Err(av::Error::Other { errno }) if errno == av::error::EAGAIN => return Ok(()),
-                Err(error) => return Err(failed("encode a frame")(error)),
-            }
+        match &mut self.output {
+            Some(output) => drain(&mut self.encoder, output, self.frame_base, self.part.path()),
+            None => Ok(()),
         }
     }
 
@@ -302,10 +284,38 @@ impl VideoEncoder {
     }
 }
 
+/// Write the packets that are ready to the only stream of a segment; frames count in `frame_base`.
+pub(crate) fn drain(
+    encoder: &mut av::encoder::Video,
+    output: &mut av::format::context::Output,
+    frame_base: av::Rational,
+    path: &Path,
+) -> Result<(), MediaError> {
+    let stream_base = output
+        .stream(0)
+        .map_or(frame_base, |stream| stream.time_base());
+    let mut packet = av::Packet::empty();
+    loop {
+        match encoder.receive_packet(&mut packet) {
+            Ok(()) => {
+                packet.set_stream(0);
+                packet.set_duration(1);
+                packet.rescale_ts(frame_base, stream_base);
+                packet
+                    .write_interleaved(output)
+                    .map_err(failed(format!("write to {path:?}")))?;
+            }
+            Err(av::Error::Eof) => return Ok(()),
+            Err(av::Error::Other { errno }) if errno == av::error::EAGAIN => return Ok(()),
+            Err(error) => return Err(failed("encode a frame")(error)),
+        }
+    }
+}
+
 /// Parameter that keeps libx264 from its AVX-512 code. That of its rate control looks past the
 /// end of a row when the frame is not a multiple of 128 px wide, so that what is coded depends on
 /// what the memory held before. AVX2 is always there where AVX-512 is.
-fn sound_instructions() -> &'static str {
+pub(crate) fn sound_instructions() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
         return ":asm=AVX2,FMA3,BMI2";

@@ -48,6 +48,16 @@ pub(crate) fn rational(value: Rational) -> Result<ffmpeg_next::Rational, MediaEr
     }
 }
 
+/// Seconds a tick, as FFmpeg holds it.
+pub(crate) fn ticks((num, den): (i64, i64)) -> Result<ffmpeg_next::Rational, MediaError> {
+    match (i32::try_from(num), i32::try_from(den)) {
+        (Ok(num), Ok(den)) => Ok(ffmpeg_next::Rational::new(num, den)),
+        _ => Err(MediaError::BadRequest(format!(
+            "hand the tick {num}/{den} to FFmpeg: expected numbers up to 2147483647"
+        ))),
+    }
+}
+
 /// A file in the making: written beside its place under another name, and moved there only whole
 /// and synced. Dropped unfinished, it is removed.
 pub(crate) struct PartFile {

@@ -10,7 +10,8 @@
 //!
 //! Entry points: [`still`], [`video`] and [`probe`] read; [`render`] makes picture segments ([`text`]
 //! draws their cards, [`encode`] codes them);
-//! [`sound`] mixes, measures and encodes; [`mux`] joins; [`subtitle`] reads and writes SRT.
+//! [`sound`] mixes, measures and encodes; [`mux`] joins; [`restream`] redraws the pictures of a
+//! file and copies the rest; [`subtitle`] reads and writes SRT.
 
 pub mod encode;
 mod error;
@@ -21,6 +22,7 @@ pub mod mux;
 mod picture;
 pub mod probe;
 pub mod render;
+pub mod restream;
 pub mod sound;
 pub mod still;
 pub mod subtitle;

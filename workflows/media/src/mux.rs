@@ -4,7 +4,7 @@
 //! decodes to exactly what the segments decode to, one after the other. Everything is checked
 //! before a byte is written: parameter sets, size, frame counts. Equal inputs give equal bytes.
 
-mod copy;
+pub(crate) mod copy;
 mod cues;
 mod decoded;
 

@@ -19,8 +19,7 @@ use engine_base::Rational;
 
 use self::convert::Converter;
 pub(crate) use self::convert::{display_size, orientation_of};
-use self::reader::Decoded;
-pub(crate) use self::reader::{Reader, best_video};
+pub(crate) use self::reader::{Decoded, Reader, best_video};
 pub(crate) use self::span::{end_ticks, last_end};
 use self::tone::{Gamut, Transfer};
 use crate::{MediaError, Picture};

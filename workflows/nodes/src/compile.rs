@@ -196,7 +196,7 @@ fn speech_node(document: &mut Document, line: &SpeechLine) -> NodeId {
     };
     let node = DocNode {
         type_name: "speech.line".to_owned(),
-        version: 1,
+        version: crate::speech::LINE_VERSION,
         widgets,
         links: BTreeMap::new(),
         mode: Mode::Run,

@@ -1,5 +1,6 @@
 //! Nodes that run picture models.
 
+mod moving;
 mod upscale;
 
 use std::path::Path;
@@ -10,6 +11,8 @@ use engine_pipelines::{Raster, Samples, UpscaleError, Upscaler};
 use flow_graph::{Node, NodeError};
 use flow_media::still::{SavePicture, SaveSamples, StillOptions, load_still_noted, save_still};
 use flow_media::{MediaError, Picture, Pixels};
+
+pub use moving::{SegmentKeeper, SegmentName, VideoReport, VideoUpscale};
 
 /// Opens upscalers by the id of their model, or the default one by an empty id.
 pub trait UpscalerSource: Send + Sync {

@@ -9,6 +9,7 @@ use engine_base::{CancelToken, ContentHash, ProgressSink};
 use flow_graph::{Node, NodeError};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use line::VERSION as LINE_VERSION;
 pub use line::{LineSound, line_sound};
 
 /// A text for a voice.

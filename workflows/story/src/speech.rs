@@ -231,30 +231,63 @@ pub(crate) fn cues(
     if lost.is_empty() { Ok(cues) } else { Err(lost) }
 }
 
-/// The words as shown: without the sounds given for them, as in `[read](/rɛd/)`.
+/// Tags that only a voice understands.
+const VOICE_TAGS: [&str; 14] = [
+    "audio", "break", "desc", "emphasis", "lang", "mark", "p", "phoneme", "prosody", "s", "say-as",
+    "speak", "sub", "voice",
+];
+
+/// The words as shown: without what is said to the voice alone, the sounds or words given for a word
+/// as in `[read](/rɛd/)` and tags such as `<break/>`.
 pub(crate) fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(middle) = rest.find("](/") {
-        let open = rest[..middle]
-            .rfind('[')
-            .filter(|open| !rest[*open..middle].contains(']'));
-        let close = rest[middle + 3..].find("/)");
-        match (open, close) {
-            (Some(open), Some(close)) => {
-                out.push_str(&rest[..open]);
-                out.push_str(&rest[open + 1..middle]);
-                rest = &rest[middle + 3 + close + 2..];
+    while let Some(at) = rest.find(['[', '<']) {
+        let (front, back) = rest.split_at(at);
+        out.push_str(front);
+        let taken = match (marked(back), voice_tag(back)) {
+            (Some((word, bytes)), _) => {
+                out.push_str(word);
+                bytes
             }
-            (None, Some(_)) => {
-                out.push_str(&rest[..middle + 3]);
-                rest = &rest[middle + 3..];
+            (None, Some(bytes)) => {
+                let spaced = out.is_empty() || out.ends_with(' ');
+                let after = back.get(bytes..).unwrap_or_default();
+                bytes + usize::from(spaced && after.starts_with(' '))
             }
-            (_, None) => break,
-        }
+            (None, None) => {
+                out.push_str(&back[..1]);
+                1
+            }
+        };
+        rest = back.get(taken..).unwrap_or_default();
     }
     out.push_str(rest);
     out
+}
+
+/// Longest mark or tag that is taken for one.
+const MARK_BYTES_MAX: usize = 400;
+
+/// The word of `[word](said)` at the front, and the length of the whole.
+fn marked(text: &str) -> Option<(&str, usize)> {
+    let text = text.get(..text.floor_char_boundary(MARK_BYTES_MAX))?;
+    let (word, after) = text.strip_prefix('[')?.split_once("](")?;
+    let (said, _) = after.split_once(')')?;
+    let plain = |part: &str, not: &[char]| !part.trim().is_empty() && !part.contains(not);
+    (plain(word, &['[', ']', '\n']) && plain(said, &['\n']))
+        .then(|| (word, word.len() + said.len() + 4))
+}
+
+/// Length of a tag for the voice at the front.
+fn voice_tag(text: &str) -> Option<usize> {
+    let text = text.get(..text.floor_char_boundary(MARK_BYTES_MAX))?;
+    let (inside, _) = text.strip_prefix('<')?.split_once('>')?;
+    let name = inside.trim_start_matches('/');
+    let end = name.find(|next: char| !(next.is_ascii_alphanumeric() || next == '-'));
+    let name = name.get(..end.unwrap_or(name.len()))?.to_ascii_lowercase();
+    let known = VOICE_TAGS.contains(&name.as_str()) && !inside.contains(['<', '\n']);
+    known.then_some(inside.len() + 2)
 }
 
 /// Split a text into subtitles of at most [`CUE_ROWS_MAX`] rows of [`CUE_COLUMNS_MAX`] columns,
@@ -421,5 +454,20 @@ mod tests {
             "I read it. Bass!"
         );
         assert_eq!(shown("a [b] (c) ](/d/) e](/"), "a [b] (c) ](/d/) e](/");
+        assert_eq!(shown("In [1984](nineteen eighty-four)."), "In 1984.");
+    }
+
+    #[test]
+    fn tags_for_the_voice_are_not_shown_and_others_are() {
+        for (text, seen) in [
+            ("Wait <break time=\"1s\"/> here.", "Wait here."),
+            ("<speak>Wait.<break/></speak>", "Wait."),
+            ("<prosody rate='slow'>So</prosody> slow", "So slow"),
+            ("an <i>idea</i>, a < b > c", "an <i>idea</i>, a < b > c"),
+            ("if a<sum and b>c", "if a<sum and b>c"),
+            ("<break", "<break"),
+        ] {
+            assert_eq!(shown(text), seen);
+        }
     }
 }

@@ -66,7 +66,9 @@ pub use rewrite::{
 };
 pub use script::{ScriptWarning, check_script, convert_script, script_as_markdown};
 pub use serve::{Pages, ServeOptions, Server, Shell};
-pub use speak::{SpeakReport, open_speech, speak, text_to_speak, voices, words_to_speak};
+pub use speak::{
+    SpeakReport, SpokenLines, open_speech, speak, text_to_speak, voices, words_to_speak,
+};
 pub use studio::{CacheReport, Studio, StudioOptions, node_specs, system_clock};
 pub use upscale::{UpscaleReport, UpscaleRequest, upscale};
 pub use voices::Speaking;

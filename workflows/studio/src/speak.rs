@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use engine_base::{CancelToken, Code};
 use engine_hub::Hub;
 use engine_pipelines::{
-    SpeechError, SpeechFiles, SpeechPipeline, SpeechRequest, SpokenSentence, SpokenWord, VoiceInfo,
-    runtime_path,
+    LeftOut, SpeechError, SpeechFiles, SpeechPipeline, SpeechRequest, SpokenSentence, SpokenWord,
+    VoiceInfo, runtime_path,
 };
 use serde::Serialize;
 
 use crate::error::StudioError;
-use crate::events::Watcher;
+use crate::events::{StudioEvent, Watcher};
 use crate::models::{handing_on, hub};
 
 /// Ids of the models that speak.
@@ -22,6 +22,9 @@ const KOKORO: &str = "kokoro-82m-int8";
 
 /// A text larger than this is not read from a file.
 const TEXT_LIMIT_BYTES: u64 = 16 << 20;
+
+/// Samples that a WAV file of 16 bits can hold: its length in bytes is a number of 32 bits.
+const WAVE_SAMPLES_MAX: u64 = (u32::MAX as u64 - 4096) / 2;
 
 impl From<SpeechError> for StudioError {
     fn from(error: SpeechError) -> Self {
@@ -38,6 +41,24 @@ pub struct SpeakReport {
     pub secs: f64,
     /// Its words, with their times.
     pub words: Vec<SpokenWord>,
+    /// Parts of the text that have no sound, each once.
+    pub left_out: Vec<String>,
+}
+
+/// What would be spoken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SpokenLines {
+    /// The words of each sentence.
+    pub sentences: Vec<String>,
+    /// Parts of the text that have no sound, each once.
+    pub left_out: Vec<String>,
+    /// The same as a sentence; absent where everything has a sound.
+    pub note: Option<String>,
+}
+
+/// A sentence that says what has no sound.
+pub(crate) fn note_of(left_out: &LeftOut) -> Option<String> {
+    (!left_out.is_empty()).then(|| format!("left out of what is spoken: {left_out}"))
 }
 
 /// The voices of this machine, opened.
@@ -105,25 +126,22 @@ pub fn voices() -> Result<Vec<VoiceInfo>, StudioError> {
 ///
 /// # Errors
 /// As [`speak`].
-pub fn words_to_speak(request: &SpeechRequest) -> Result<Vec<String>, StudioError> {
-    let sentences = open_speech(1)?.sentences(request)?;
-    let line = |words: &[engine_pipelines::Word]| {
-        let words = words
-            .iter()
-            .map(|word| format!("{}{}", word.spoken, word.after));
-        words.collect::<Vec<_>>().join(" ")
-    };
-    Ok(sentences
-        .iter()
-        .map(|sentence| line(&sentence.words))
-        .collect())
+pub fn words_to_speak(request: &SpeechRequest) -> Result<SpokenLines, StudioError> {
+    let sentences = open_speech(1)?.lines(request)?;
+    let left_out = LeftOut::of(&request.text);
+    Ok(SpokenLines {
+        sentences,
+        note: note_of(&left_out),
+        left_out: left_out.parts().to_vec(),
+    })
 }
 
 /// Speak a text into the WAV file `out` (24 kHz, 16 bits, one channel). The file takes its place
 /// when it is whole.
 ///
 /// # Errors
-/// As [`open_speech`]; a text or request that cannot be spoken; the file cannot be written.
+/// As [`open_speech`]; a text or request that cannot be spoken; the file cannot be written; the sound
+/// is longer than such a file can be, 24 hours.
 pub fn speak(
     request: &SpeechRequest,
     out: &Path,
@@ -133,8 +151,11 @@ pub fn speak(
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let pipeline = open_speech(threads)?;
     let rate_hz = pipeline.rate_hz();
-    let failed = |error: hound::Error| match error {
-        hound::Error::IoError(error) => StudioError::io("write the sound", out, &error),
+    let left_out = LeftOut::of(&request.text);
+    let failed = |error: WaveError| match error {
+        WaveError::Hound(hound::Error::IoError(error)) => {
+            StudioError::io("write the sound", out, &error)
+        }
         error => StudioError::new(
             Code::Refused,
             format!("cannot write the sound: {error}: {out:?}"),
@@ -155,13 +176,18 @@ pub fn speak(
         sample_format: hound::SampleFormat::Int,
     };
     let file = std::io::BufWriter::new(part.as_file());
-    let mut wave = hound::WavWriter::new(file, spec).map_err(failed)?;
+    let mut wave = hound::WavWriter::new(file, spec).map_err(|error| failed(error.into()))?;
     let mut words: Vec<SpokenWord> = Vec::new();
     let mut written = 0u64;
     let mut fault = None;
+    let mut told = note_of(&left_out);
     let taken = pipeline.speak_each(request, cancel, &handing_on(watcher), &mut |sentence| {
+        // Only of a text that can be spoken: an error says it otherwise.
+        if let Some(what) = told.take() {
+            watcher.event(StudioEvent::Warning { what });
+        }
         let begin = written as f64 / f64::from(rate_hz);
-        let result = add(&mut wave, &sentence, rate_hz);
+        let result = add(&mut wave, &sentence, rate_hz, written).map_err(&failed);
         words.extend(sentence.words.into_iter().map(|word| SpokenWord {
             start_secs: begin + word.start_secs,
             end_secs: begin + word.end_secs,
@@ -179,33 +205,48 @@ pub fn speak(
         }
     });
     if let Some(error) = fault {
-        return Err(failed(error));
+        return Err(error);
     }
     taken?;
-    wave.finalize().map_err(failed)?;
+    wave.finalize().map_err(|error| failed(error.into()))?;
     keep(part, out)?;
     Ok(SpeakReport {
         out: out.to_owned(),
         secs: written as f64 / f64::from(rate_hz),
         words,
+        left_out: left_out.parts().to_vec(),
     })
 }
 
-/// Write a sentence and the rest after it; gives the samples written.
+/// Why a sentence is not in the file.
+#[derive(Debug, thiserror::Error)]
+enum WaveError {
+    #[error(transparent)]
+    Hound(#[from] hound::Error),
+    #[error("a WAV file holds at most 24 hours, and the text takes longer: expected it in parts")]
+    Long,
+}
+
+/// Write a sentence and the rest after it behind `written` samples; gives how many it wrote.
 fn add<W: std::io::Write + std::io::Seek>(
     wave: &mut hound::WavWriter<W>,
     sentence: &SpokenSentence,
     rate_hz: u32,
-) -> Result<u64, hound::Error> {
+    written: u64,
+) -> Result<u64, WaveError> {
+    let rest = (sentence.rest_secs * f64::from(rate_hz)).round() as u64;
+    let count = sentence.samples.len() as u64 + rest;
+    if written.saturating_add(count) > WAVE_SAMPLES_MAX {
+        return Err(WaveError::Long);
+    }
     for sample in &sentence.samples {
         let sample = (sample.clamp(-1.0, 1.0) * f32::from(i16::MAX)).round() as i16;
         wave.write_sample(sample)?;
     }
-    let rest = (sentence.rest_secs * f64::from(rate_hz)).round() as u64;
     for _ in 0..rest {
         wave.write_sample(0i16)?;
     }
-    Ok(sentence.samples.len() as u64 + rest)
+    Ok(count)
 }
 
 /// Put the finished file into its place, with the rights of a file that was made there.

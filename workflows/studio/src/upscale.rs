@@ -1,4 +1,6 @@
-//! Pictures at twice their size, as a command and for nodes.
+//! Pictures and videos at twice their size, as a command, and pictures for nodes.
+
+mod video;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,27 +10,36 @@ use engine_base::{CancelToken, Code, Datum, ProgressEvent};
 use engine_hub::{Hub, ModelEntry, ModelKind};
 use engine_pipelines::Upscaler;
 use flow_graph::NodeError;
+use flow_media::restream::Container;
 use flow_nodes::UpscalerSource;
 use serde::Serialize;
 
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
-use crate::{memory, models, studio};
+use crate::studio::{self, Studio, StudioOptions};
+use crate::{memory, models};
 
-/// A picture to be made larger.
+/// A picture or video to be made larger.
 #[derive(Debug, Clone)]
 pub struct UpscaleRequest {
-    /// The picture: PNG, JPEG, WebP or TIFF.
+    /// The picture (PNG, JPEG, WebP or TIFF) or video.
     pub from: PathBuf,
-    /// Where the result goes; its ending says what type of file it is.
+    /// Where the result goes; its ending says what type of file it is: of pictures those above, of
+    /// videos MP4, QuickTime or Matroska.
     pub to: PathBuf,
     /// How many times larger. 2.
     pub scale: usize,
     /// Id of the model, or path of its weights; without one the default of the model list.
     pub model: Option<String>,
+    /// Quality of a video, 0 (lossless) to 51; without it the default of films.
+    pub crf: Option<u8>,
+    /// Encoder effort of a video, such as `medium`.
+    pub preset: Option<String>,
+    /// Folder of the cache, which keeps the finished parts of a video; without it this machine's.
+    pub cache_folder: Option<PathBuf>,
 }
 
-/// A picture that was made larger.
+/// A picture or video that was made larger.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UpscaleReport {
     /// The result.
@@ -37,6 +48,12 @@ pub struct UpscaleReport {
     pub width_px: u32,
     /// Its height.
     pub height_px: u32,
+    /// Frames of a video.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u64>,
+    /// Frames of a video that were made now; the others were kept from a run before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made_frames: Option<u64>,
     /// The model.
     pub model: String,
     /// What was converted, is odd or could not be kept.
@@ -47,16 +64,29 @@ pub struct UpscaleReport {
     pub peak_bytes: u64,
 }
 
+/// An upscaler and what it is called.
+struct Opened {
+    name: String,
+    upscaler: Upscaler,
+    /// Where its weights lie.
+    path: PathBuf,
+    /// Content of its weights, where the model list tells.
+    listed: Option<Datum>,
+}
+
 /// The upscaler called `what`: an id of the model list, a path to weights, or the list's default.
-/// Gives its name too.
-fn open(what: Option<&str>, hub: &Hub) -> Result<(String, Upscaler), StudioError> {
+fn open(what: Option<&str>, hub: &Hub) -> Result<Opened, StudioError> {
     let refused = |error: engine_pipelines::UpscaleError, path: &Path| {
         StudioError::new(error.code(), format!("{error}: {path:?}"))
     };
     if let Some(path) = what.map(Path::new).filter(|path| path.exists()) {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let upscaler = Upscaler::open(path, 0).map_err(|error| refused(error, path))?;
-        return Ok((name.into_owned(), upscaler));
+        return Ok(Opened {
+            name: name.into_owned(),
+            upscaler: Upscaler::open(path, 0).map_err(|error| refused(error, path))?,
+            path: path.to_owned(),
+            listed: None,
+        });
     }
     let entry = entry(what, hub)?;
     let id = &entry.id;
@@ -68,8 +98,47 @@ fn open(what: Option<&str>, hub: &Hub) -> Result<(String, Upscaler), StudioError
         );
         return Err(StudioError::new(Code::NotFound, message));
     };
-    let upscaler = Upscaler::open(&path, 0).map_err(|error| refused(error, &path))?;
-    Ok((id.clone(), upscaler))
+    Ok(Opened {
+        name: id.clone(),
+        upscaler: Upscaler::open(&path, 0).map_err(|error| refused(error, &path))?,
+        path,
+        listed: Some(listed(entry)),
+    })
+}
+
+/// Content of the files of a model.
+fn listed(entry: &ModelEntry) -> Datum {
+    let files = entry.files.iter();
+    Datum::List(
+        files
+            .map(|file| Datum::from(file.sha256.as_str()))
+            .collect(),
+    )
+}
+
+impl Opened {
+    /// Content of the weights, for keys.
+    fn content(&self, cancel: &CancelToken) -> Result<Datum, StudioError> {
+        if let Some(listed) = &self.listed {
+            return Ok(listed.clone());
+        }
+        let mut files = vec![self.path.clone(), self.path.with_extension("bin")];
+        if self.path.is_dir() {
+            let io = |error: std::io::Error| StudioError::io("read a folder", &self.path, &error);
+            let entries = std::fs::read_dir(&self.path).map_err(io)?;
+            files = entries
+                .map(|entry| entry.map(|entry| entry.path()))
+                .collect::<Result<_, _>>()
+                .map_err(io)?;
+        }
+        files.sort();
+        files.dedup();
+        let hashes = files.iter().filter(|file| file.is_file()).map(|file| {
+            let hash = video::content_of(file, cancel)?;
+            Ok(Datum::from(hash.to_hex().as_str()))
+        });
+        Ok(Datum::List(hashes.collect::<Result<_, StudioError>>()?))
+    }
 }
 
 fn entry<'a>(what: Option<&str>, hub: &'a Hub) -> Result<&'a ModelEntry, StudioError> {
@@ -101,10 +170,11 @@ pub(crate) fn prepare(entry: &ModelEntry, path: &Path) -> Result<(), StudioError
     opened.map_err(|error| StudioError::new(error.code(), format!("{error}: {path:?}")))
 }
 
-/// Make a picture larger.
+/// Make a picture or a video larger.
 ///
 /// # Errors
-/// A picture or model that is not there or cannot be read; a file that cannot be written.
+/// A picture, video or model that is not there or cannot be read; a file that cannot be written;
+/// cancelled. The finished parts of a video are kept: the same request goes on from there.
 pub fn upscale(
     request: &UpscaleRequest,
     watcher: &dyn Watcher,
@@ -113,39 +183,76 @@ pub fn upscale(
     let clock = studio::system_clock();
     let began = clock.monotonic();
     flow_media::return_large_blocks();
-    flow_media::still::check_still_name(&request.to)
-        .map_err(|error| StudioError::new(error.code(), error.to_string()))?;
+    let is_video = Container::of(&request.to).is_some();
+    check_names(request, is_video)?;
+    watcher.event(StudioEvent::Stage {
+        what: "loading the upscaler".into(),
+    });
+    let opened = open(request.model.as_deref(), &models::hub()?)?;
+    let mut report = UpscaleReport {
+        out: request.to.clone(),
+        width_px: 0,
+        height_px: 0,
+        frames: None,
+        made_frames: None,
+        model: opened.name.clone(),
+        notes: Vec::new(),
+        wall_secs: 0.0,
+        peak_bytes: 0,
+    };
+    if is_video {
+        let mut options = StudioOptions::of_this_machine()?;
+        if let Some(folder) = &request.cache_folder {
+            options.cache_folder.clone_from(folder);
+        }
+        let studio = Studio::open(&options)?;
+        let model = opened.content(cancel)?;
+        let with = (&opened.upscaler, model);
+        let done = video::upscale(request, with, &studio.store, watcher, cancel)?;
+        (report.width_px, report.height_px) = (done.width_px, done.height_px);
+        (report.frames, report.made_frames) = (Some(done.frames), Some(done.made_frames));
+        report.notes = done.notes;
+    } else {
+        watcher.event(StudioEvent::Stage {
+            what: "upscaling".into(),
+        });
+        let hand_on = |event: ProgressEvent| watcher.event(StudioEvent::Progress(event));
+        let files = (request.from.as_path(), request.to.as_path());
+        let done =
+            flow_nodes::upscale_still(&opened.upscaler, files, request.scale, cancel, &hand_on)?;
+        for note in &done.notes {
+            watcher.event(StudioEvent::Warning { what: note.clone() });
+        }
+        (report.width_px, report.height_px) = (done.width_px, done.height_px);
+        report.notes = done.notes;
+    }
+    report.wall_secs = clock.monotonic().saturating_sub(began).as_secs_f64();
+    report.peak_bytes = memory::peak_bytes();
+    Ok(report)
+}
+
+/// Refuse, before anything is done, what could not be written or would replace what is read.
+fn check_names(request: &UpscaleRequest, is_video: bool) -> Result<(), StudioError> {
+    let bad = |message: String| Err(StudioError::new(Code::BadInput, message));
+    if !is_video && let Err(error) = flow_media::still::check_still_name(&request.to) {
+        return Err(StudioError::new(
+            error.code(),
+            format!("{error}; of a video, to .mp4, .mov or .mkv"),
+        ));
+    }
+    if is_video && request.scale != 2 {
+        return bad(format!("cannot upscale {}x: expected 2", request.scale));
+    }
     let same = |path: &Path| std::fs::canonicalize(path).ok();
     if let (Some(from), Some(to)) = (same(&request.from), same(&request.to))
         && from == to
     {
-        let message = format!("the result would replace the picture itself, {from:?}");
-        return Err(StudioError::new(Code::BadInput, message));
+        let what = if is_video { "video" } else { "picture" };
+        return bad(format!(
+            "the result would replace the {what} itself, {from:?}"
+        ));
     }
-    watcher.event(StudioEvent::Stage {
-        what: "loading the upscaler".into(),
-    });
-    let (model, upscaler) = open(request.model.as_deref(), &models::hub()?)?;
-    let hand_on = |event: ProgressEvent| watcher.event(StudioEvent::Progress(event));
-    let report = flow_nodes::upscale_still(
-        &upscaler,
-        (&request.from, &request.to),
-        request.scale,
-        cancel,
-        &hand_on,
-    )?;
-    for note in &report.notes {
-        watcher.event(StudioEvent::Warning { what: note.clone() });
-    }
-    Ok(UpscaleReport {
-        out: request.to.clone(),
-        width_px: report.width_px,
-        height_px: report.height_px,
-        model,
-        notes: report.notes,
-        wall_secs: clock.monotonic().saturating_sub(began).as_secs_f64(),
-        peak_bytes: memory::peak_bytes(),
-    })
+    Ok(())
 }
 
 /// Opens upscalers for nodes, each once.
@@ -164,8 +271,8 @@ impl UpscalerSource for Upscalers {
         let hub = models::hub().map_err(refused)?;
         // Only models of the list: their content is in the node's key.
         let entry = entry((!id.is_empty()).then_some(id), &hub).map_err(refused)?;
-        let (_, upscaler) = self::open(Some(&entry.id), &hub).map_err(refused)?;
-        let upscaler = Arc::new(upscaler);
+        let opened_now = self::open(Some(&entry.id), &hub).map_err(refused)?;
+        let upscaler = Arc::new(opened_now.upscaler);
         opened.insert(id.to_owned(), Arc::clone(&upscaler));
         Ok(upscaler)
     }
@@ -176,12 +283,10 @@ impl UpscalerSource for Upscalers {
         let entries = hub.iter().flat_map(|hub| hub.entries());
         let upscalers = entries.filter(|entry| entry.kind == ModelKind::Upscale);
         let hashes = upscalers.map(|entry| {
-            let files = entry.files.iter();
-            let files = files.map(|file| Datum::from(file.sha256.as_str()));
             Datum::map([
                 ("id", Datum::from(entry.id.as_str())),
                 ("default", Datum::from(entry.default)),
-                ("files", Datum::List(files.collect())),
+                ("files", listed(entry)),
             ])
         });
         Datum::List(hashes.collect())

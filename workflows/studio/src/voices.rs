@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine_base::{CancelToken, Code, ContentHash, Datum, ProgressSink};
 use engine_hub::Hub;
-use engine_pipelines::{SpeechPipeline, SpeechRequest, VoiceInfo};
+use engine_pipelines::{LeftOut, SpeechPipeline, SpeechRequest, VoiceInfo};
 use flow_graph::NodeError;
 use flow_nodes::{
     HeardWord, SpeechLine, SpeechLines, SpeechSound, SpeechSource, line_sound, speech_document,
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::models::hub;
-use crate::speak::{models_of, open_speech};
+use crate::speak::{models_of, note_of, open_speech};
 use crate::studio::Studio;
 
 /// Rest between the sentences of a line.
@@ -212,9 +212,10 @@ impl Studio {
         if missing == 0 {
             return self.speak_lines(spoken, watcher, &CancelToken::new());
         }
-        let notes = vec![format!(
+        let mut notes = spoken.notes;
+        notes.push(format!(
             "{missing} lines are to be spoken first; until then their lengths are estimates"
-        )];
+        ));
         Ok(SpokenFilm {
             notes,
             ..SpokenFilm::default()
@@ -259,6 +260,7 @@ pub(crate) fn cast(script: &Script, speaking: &Speaking) -> Result<SpokenFilm, S
     };
     let who = assign(script, &fitting, narrator);
     let rate = speaking.rate.unwrap_or(1.0);
+    let mut left_out = LeftOut::default();
     for shot in script.shots() {
         for (at, line) in shot
             .lines
@@ -270,6 +272,7 @@ pub(crate) fn cast(script: &Script, speaking: &Speaking) -> Result<SpokenFilm, S
                 .get(line.speaker.as_str())
                 .copied()
                 .unwrap_or((narrator, 1.0));
+            left_out.add(&line.text);
             let said = SpeechLine {
                 text: line.text.clone(),
                 voice: voice.id.clone(),
@@ -280,6 +283,7 @@ pub(crate) fn cast(script: &Script, speaking: &Speaking) -> Result<SpokenFilm, S
             film.lines.insert(speech_name(&shot.id, at + 1), said);
         }
     }
+    film.notes.extend(note_of(&left_out));
     Ok(film)
 }
 

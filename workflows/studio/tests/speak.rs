@@ -5,6 +5,7 @@
 )]
 
 use std::fs;
+use std::sync::Mutex;
 
 use engine_base::{CancelToken, Code};
 use flow_studio::{
@@ -63,10 +64,61 @@ fn a_text_becomes_a_wave_file_with_the_times_of_its_words() {
 
 #[test]
 fn what_will_be_said_is_shown_and_voices_are_listed() {
-    let lines = words_to_speak(&SpeechRequest::new("Dr. Smith paid $5. He left.")).unwrap();
+    let shown = words_to_speak(&SpeechRequest::new("Dr. Smith paid $5. He left.")).unwrap();
+    let lines = &shown.sentences;
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0].contains("five dollars."), "{lines:?}");
+    assert_eq!(shown.note, None);
+    let shown = words_to_speak(&SpeechRequest::new("It <b>works</b> 🎉\u{7}")).unwrap();
+    assert_eq!(shown.sentences, ["It works"]);
+    assert_eq!(shown.left_out, ["<b>", "🎉", "\u{7}"]);
+    let note = shown.note.unwrap();
+    assert!(note.contains("\"🎉\"") && note.contains("\\u{7}"), "{note}");
     assert_eq!(voices().unwrap()[0].id, "hibari:af_heart");
+}
+
+/// Keeps warnings.
+#[derive(Default)]
+struct Warned(Mutex<Vec<String>>);
+
+impl Watcher for Warned {
+    fn event(&self, event: StudioEvent) {
+        if let StudioEvent::Warning { what } = event {
+            self.0.lock().unwrap().push(what);
+        }
+    }
+}
+
+#[test]
+fn what_has_no_sound_is_said_once_and_rests_are_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.wav");
+    let warned = Warned::default();
+    let speak = |text: &str| {
+        let request = SpeechRequest::new(text);
+        speak(&request, &out, &warned, &CancelToken::new())
+    };
+    let report = speak("We won 🎉. <em>Again</em> 🎉. And again.<break time='2s'/>").unwrap();
+    assert_eq!(report.left_out, ["🎉", "<em>"]);
+    assert_eq!(
+        *warned.0.lock().unwrap(),
+        ["left out of what is spoken: \"🎉\", \"<em>\""]
+    );
+    let last = report.words.last().unwrap();
+    assert!(report.secs - last.end_secs > 1.999, "{report:?}");
+    let plain = speak("We won. Again. And again.").unwrap();
+    assert!((report.secs - plain.secs - 2.0).abs() < 1e-6);
+    assert_eq!(warned.0.lock().unwrap().len(), 1);
+
+    // A text of no word makes no file.
+    std::fs::remove_file(&out).unwrap();
+    for text in ["", "\u{0}\u{1b}", "🎉🎉", "<break/>"] {
+        let error = speak(text).unwrap_err();
+        assert_eq!(error.code, Code::BadInput);
+        assert_eq!(text.contains('🎉'), error.message.contains('🎉'), "{error}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert_eq!(warned.0.lock().unwrap().len(), 1, "the error says it");
 }
 
 #[test]

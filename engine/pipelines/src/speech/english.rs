@@ -5,6 +5,9 @@
 //! looked up in misaki's lexicon by part of speech. Words it lacks go to [`UnknownWords`]; without
 //! one, or where it knows nothing, they are spelled. Nothing is dropped in silence.
 //!
+//! `<break/>`, `<break time="500ms"/>` and `<break strength="weak"/>` make a rest of up to 10 seconds.
+//! Other tags, signs without a name and words in other scripts are left out, and [`LeftOut`] says which.
+//!
 //! A writer overrules a word in the text: `[read](/ɹˈɛd/)` gives its sounds (the alphabet of
 //! Kokoro's voices), `[1984](nineteen eighty-four)` the words to speak. [`printed_text`] is the
 //! text without them, for subtitles.
@@ -18,23 +21,30 @@ mod cursor;
 mod date;
 mod figure;
 mod heteronym;
+mod left_out;
 mod marks;
 mod money;
 mod number;
 mod phonemes;
 mod roman;
 mod scan;
+mod script;
 mod sentence;
 mod symbol;
+mod tag;
 mod unit;
 
+pub use left_out::LeftOut;
 pub use marks::printed_text;
+pub use script::{foreign_letters, foreign_script};
 
 use std::ops::Range;
 
 use clean::Clean;
 use phonemes::Sounds;
-use scan::{How, Piece, Said, scan};
+use scan::{How, Piece, Said, scan_clean};
+use script::is_latin;
+use sentence::Spoken;
 
 use super::SpeechError;
 
@@ -58,6 +68,8 @@ pub enum Pause {
     Sentence,
     /// That between paragraphs.
     Paragraph,
+    /// So many milliseconds, at whatever rate: the text asks for them with `<break/>`.
+    Millis(u32),
 }
 
 /// A sentence, or a part of a long one.
@@ -69,6 +81,8 @@ pub struct Sentence {
     pub words: Vec<Word>,
     /// The rest after it.
     pub pause: Pause,
+    /// Silence in front of it, where the text begins with a rest.
+    pub lead_millis: u32,
 }
 
 /// A spoken word. Several share their source where one written thing is spoken in several words.
@@ -122,25 +136,77 @@ impl English {
     /// [`SpeechError::Unspeakable`] for a word of another script that the unknown words' teller
     /// does not know; whatever else that gives.
     pub fn sentences(&self, text: &str) -> Result<Vec<Sentence>, SpeechError> {
+        let plan = self.plan(text)?;
+        let sentences = plan.sentences.iter();
+        sentences.map(|planned| self.sounded(planned)).collect()
+    }
+
+    /// The sentences of a text without their sounds, which take a hundred times as long to find.
+    ///
+    /// # Errors
+    /// As [`English::sentences`].
+    pub(super) fn plan(&self, text: &str) -> Result<Plan, SpeechError> {
         let clean = Clean::new(text);
-        let mut sentences = Vec::new();
-        for spoken in sentence::sentences(scan(&clean.text, self.accent)) {
-            let sounds = self.sounds.of(&spoken.words)?;
-            let words = spoken.words.iter().zip(sounds);
-            sentences.push(Sentence {
-                source: clean.source(&spoken.at),
-                words: words
-                    .map(|(said, phonemes)| Word {
-                        source: clean.source(&said.at),
-                        spoken: shown(said),
-                        phonemes,
-                        after: said.after.to_owned(),
-                    })
-                    .collect(),
-                pause: spoken.pause,
-            });
+        let sentences = sentence::sentences(scan_clean(&clean, self.accent).0);
+        let words = sentences.iter().flat_map(|sentence| &sentence.words);
+        for said in words {
+            self.sounds.check(said)?;
         }
-        Ok(sentences)
+        let planned = sentences.into_iter().map(|spoken| Planned {
+            source: clean.source(&spoken.at),
+            sources: spoken.words.iter().map(|s| clean.source(&s.at)).collect(),
+            spoken,
+        });
+        Ok(Plan {
+            sentences: planned.collect(),
+        })
+    }
+
+    /// A planned sentence with its sounds.
+    ///
+    /// # Errors
+    /// As [`English::sentences`].
+    pub(super) fn sounded(&self, planned: &Planned) -> Result<Sentence, SpeechError> {
+        let sounds = self.sounds.of(&planned.spoken.words)?;
+        let words = planned.spoken.words.iter().zip(&planned.sources);
+        let words = words.zip(sounds).map(|((said, source), phonemes)| Word {
+            source: source.clone(),
+            spoken: shown(said),
+            phonemes,
+            after: said.after.to_owned(),
+        });
+        Ok(Sentence {
+            source: planned.source.clone(),
+            words: words.collect(),
+            pause: planned.spoken.pause,
+            lead_millis: planned.spoken.lead_millis,
+        })
+    }
+}
+
+/// The sentences of a text, whose sounds are found when they are wanted.
+pub(super) struct Plan {
+    pub(super) sentences: Vec<Planned>,
+}
+
+/// A sentence whose sounds are not known yet.
+pub(super) struct Planned {
+    source: Range<usize>,
+    sources: Vec<Range<usize>>,
+    spoken: Spoken,
+}
+
+impl Planned {
+    /// Its words with the marks behind them, for people.
+    pub(super) fn line(&self) -> String {
+        let words = self.spoken.words.iter();
+        let words: Vec<String> = words.map(|said| shown(said) + said.after).collect();
+        words.join(" ")
+    }
+
+    /// The rest behind it.
+    pub(super) fn pause(&self) -> Pause {
+        self.spoken.pause
     }
 }
 
@@ -149,7 +215,7 @@ impl English {
 pub fn spoken_text(text: &str, accent: Accent) -> String {
     let clean = Clean::new(text);
     let mut line = String::with_capacity(text.len());
-    for piece in scan(&clean.text, accent) {
+    for piece in scan_clean(&clean, accent).0 {
         if let Piece::Word(said) = piece {
             if !line.is_empty() {
                 line.push(' ');
@@ -189,22 +255,4 @@ fn shown(said: &Said) -> String {
         }
     }
     shown + ending
-}
-
-/// The share of a text's letters that are not Latin: 0 for English, 1 for Greek, Russian, Chinese.
-/// A text without letters has none.
-pub fn foreign_letters(text: &str) -> f64 {
-    let (mut letters, mut foreign) = (0_u32, 0_u32);
-    for letter in text.chars().filter(|letter| letter.is_alphabetic()) {
-        letters = letters.saturating_add(1);
-        foreign = foreign.saturating_add(u32::from(!is_latin(letter)));
-    }
-    f64::from(foreign) / f64::from(letters.max(1))
-}
-
-/// Whether a letter is of the Latin script (or full-width Latin, which is read as such).
-fn is_latin(letter: char) -> bool {
-    matches!(letter,
-        'A'..='Z' | 'a'..='z' | 'ª' | 'º' | 'À'..='\u{24f}' | '\u{1e00}'..='\u{1eff}'
-        | '\u{fb00}'..='\u{fb06}' | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}')
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use engine_base::{Cancelled, Code};
 use engine_onnx::OnnxError;
 
+use super::english::LeftOut;
+
 /// Why a voice could not be opened or a text not be spoken.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -21,11 +23,19 @@ pub enum SpeechError {
         expected: String,
     },
     /// The text holds nothing that can be spoken.
-    #[error("there is nothing to speak in a text of {bytes} bytes: expected at least one word")]
+    #[error(
+        "there is nothing to speak in a text of {bytes} bytes: expected at least one word{}",
+        if left_out.is_empty() { String::new() } else { format!(", got {left_out}") }
+    )]
     NothingToSpeak {
         /// Length of the text.
         bytes: usize,
+        /// What it has instead.
+        left_out: LeftOut,
     },
+    /// A text that takes longer than is held at once.
+    #[error("the text takes more than 2 hours to speak: expected it in parts")]
+    TooLong,
     /// No voice of this id is here.
     #[error("there is no voice {voice:?}; voices here: {known}")]
     NoVoice {
@@ -106,9 +116,10 @@ impl SpeechError {
     /// The kind of failure, for shells and scripts.
     pub fn code(&self) -> Code {
         match self {
-            Self::Request { .. } | Self::NothingToSpeak { .. } | Self::Unspeakable { .. } => {
-                Code::BadInput
-            }
+            Self::Request { .. }
+            | Self::NothingToSpeak { .. }
+            | Self::TooLong
+            | Self::Unspeakable { .. } => Code::BadInput,
             Self::NoVoice { .. } | Self::NoLanguage { .. } => Code::NotFound,
             Self::BadFile { .. } => Code::Corrupt,
             Self::Io { error, .. } => Code::of_io(error),

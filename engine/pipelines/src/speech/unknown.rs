@@ -111,6 +111,13 @@ impl LetterNetwork {
 
 impl UnknownWords for LetterNetwork {
     fn phonemes(&self, word: &str) -> Result<String, SpeechError> {
+        // It has seen letters of other scripts, and knows nothing of their languages.
+        if foreign_letters(word) > 0.0 {
+            return Err(SpeechError::Unspeakable {
+                text: word.chars().take(SHOWN).collect(),
+                reason: "expected letters of the Latin script".into(),
+            });
+        }
         let letters: Vec<i64> = word
             .chars()
             .filter_map(|letter| self.letters.get(&letter).copied())
@@ -119,13 +126,6 @@ impl UnknownWords for LetterNetwork {
         let mut sounds = String::new();
         for piece in letters.chunks(self.length) {
             sounds.push_str(&self.read(piece)?);
-        }
-        if letters.is_empty() && foreign_letters(word) > 0.0 {
-            return Err(SpeechError::Unspeakable {
-                text: word.chars().take(SHOWN).collect(),
-                reason: "expected letters of the Latin script, or others the voice was taught"
-                    .into(),
-            });
         }
         // Stress alone is no sound.
         let heard = sounds

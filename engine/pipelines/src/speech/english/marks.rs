@@ -2,6 +2,7 @@
 //! place, `[1984](nineteen eighty-four)`.
 
 use super::clean::floor;
+use super::tag::{Meaning, tag};
 
 /// Longest mark that is taken for one.
 const MARK_BYTES_MAX: usize = 400;
@@ -77,23 +78,30 @@ fn is_address(text: &str) -> bool {
     text.contains("://") || text.starts_with("mailto:") || text.starts_with(['/', '#', '.'])
 }
 
-/// The text as it is printed: marks replaced by what they stand on. For subtitles.
+/// The text as it is printed: marks replaced by what they stand on, and without the tags of rests.
+/// For subtitles.
 pub fn printed_text(text: &str) -> String {
     let mut printed = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find('[') {
+    while let Some(at) = rest.find(['[', '<']) {
         let (front, back) = rest.split_at(at);
         printed.push_str(front);
-        match mark(back) {
-            Some(mark) => {
+        let taken = match (mark(back), tag(back)) {
+            (Some(mark), _) => {
                 printed.push_str(mark.printed);
-                rest = back.get(mark.bytes..).unwrap_or_default();
+                mark.bytes
             }
-            None => {
-                printed.push('[');
-                rest = back.get(1..).unwrap_or_default();
+            (None, Some(tag)) if tag.meaning != Meaning::Unknown => {
+                let spaced = printed.is_empty() || printed.ends_with(' ');
+                let after = back.get(tag.bytes..).unwrap_or_default();
+                tag.bytes + usize::from(spaced && after.starts_with(' '))
             }
-        }
+            (None, _) => {
+                printed.push_str(back.get(..1).unwrap_or_default());
+                1
+            }
+        };
+        rest = back.get(taken..).unwrap_or_default();
     }
     printed.push_str(rest);
     printed
@@ -140,6 +148,17 @@ mod tests {
                 "the page here",
             ),
             ("a [b] c (d)", "a, b, c, d", "a [b] c (d)"),
+            (
+                "Wait <break time=\"1s\"/> here.",
+                "Wait here.",
+                "Wait here.",
+            ),
+            ("<break/> Wait.<break/>", "Wait.", "Wait."),
+            (
+                "if a <i>b</i> < c",
+                "if a b less than c",
+                "if a <i>b</i> < c",
+            ),
         ];
         for (text, spoken, printed) in cases {
             assert_eq!(said(text, Accent::Us), spoken, "{text}");

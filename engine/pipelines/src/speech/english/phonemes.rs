@@ -122,7 +122,7 @@ fn has_sound(said: &str) -> bool {
 
 /// A Latin letter without its accents.
 fn fold(letter: char) -> &'static str {
-    const FOLDED: [(&str, &str); 31] = [
+    const FOLDED: [(&str, &str); 33] = [
         ("àáâãäåāăąǎ", "a"),
         ("ÀÁÂÃÄÅĀĂĄǍ", "A"),
         ("çćĉċč", "c"),
@@ -131,6 +131,8 @@ fn fold(letter: char) -> &'static str {
         ("ĎĐ", "D"),
         ("èéêëēĕėęěế", "e"),
         ("ÈÉÊËĒĔĖĘĚ", "E"),
+        ("əɛ", "e"),
+        ("\u{212b}", "A"),
         ("ĝğġģ", "g"),
         ("ĜĞĠĢ", "G"),
         ("ĥħ", "h"),
@@ -261,6 +263,18 @@ impl Sounds {
         Ok(all)
     }
 
+    /// Whether a word can be said, without the sounds of those that any lexicon or alphabet has.
+    ///
+    /// # Errors
+    /// As [`Sounds::of`].
+    pub(super) fn check(&self, said: &Said) -> Result<(), SpeechError> {
+        match &said.how {
+            How::Word if said.text.is_ascii() => Ok(()),
+            How::Given(_) => Ok(()),
+            _ => self.given(said).map(drop),
+        }
+    }
+
     /// Sounds that need no lexicon: the writer's, letters, other scripts.
     fn given(&self, said: &Said) -> Result<Option<String>, SpeechError> {
         match &said.how {
@@ -286,7 +300,7 @@ impl Sounds {
                     .text
                     .chars()
                     .all(|letter| is_latin(letter) || "'-".contains(letter));
-                if latin {
+                if latin && !self.written(&said.text).is_empty() {
                     return Ok(None);
                 }
                 self.unknown.say(&said.text).map(Some)

@@ -1,11 +1,14 @@
 //! The pass over a text that finds what each piece of it is and how it is spoken.
 
+mod punctuation;
+
 use std::ops::Range;
 
-use super::abbreviation::{End, STARTERS, abbreviation, accented, initials};
+use super::abbreviation::{End, abbreviation, accented, initials};
 use super::capitals::{Capitals, decide};
-use super::clean::floor;
+use super::clean::{Clean, REST, floor};
 use super::marks::{Override, mark};
+use super::script::is_latin;
 use super::{Accent, Pause, address, clock, date, figure, money, roman, symbol, unit};
 
 /// In front of a word in a reading: it is spelled.
@@ -18,6 +21,9 @@ const REST_BYTES: usize = 256;
 
 /// Longest piece of letters that stays one word.
 const WORD_CHARS_MAX: usize = 40;
+
+/// Longest word of Greek letters that is a formula: "Δx".
+const FORMULA_CHARS_MAX: usize = 3;
 
 /// A line shorter than this ends with its line break; longer ones were wrapped.
 const SHORT_LINE_CHARS: usize = 50;
@@ -107,10 +113,31 @@ struct Scanner<'a> {
     last: Range<usize>,
     /// Where the line began.
     line: usize,
+    /// Lengths of rests by their places.
+    rests: &'a [(usize, u32)],
+    /// Signs that have no sound, by their bytes.
+    left_out: Vec<Range<usize>>,
 }
 
-/// Finds the words of a cleaned text, and the breaks between its sentences.
-pub(super) fn scan(text: &str, accent: Accent) -> Vec<Piece> {
+/// Finds the words of a cleaned text, the breaks between its sentences, and signs that have neither
+/// sound nor meaning for them, by their bytes.
+pub(super) fn scan_clean(clean: &Clean, accent: Accent) -> (Vec<Piece>, Vec<Range<usize>>) {
+    let mut scanner = Scanner {
+        text: &clean.text,
+        at: 0,
+        accent,
+        pieces: Vec::new(),
+        last: 0..0,
+        line: 0,
+        rests: &clean.rests,
+        left_out: Vec::new(),
+    };
+    scanner.all();
+    (scanner.pieces, scanner.left_out)
+}
+
+/// The words and breaks of a part of a cleaned text, and whether anything of it has no sound.
+fn scan(text: &str, accent: Accent) -> (Vec<Piece>, bool) {
     let mut scanner = Scanner {
         text,
         at: 0,
@@ -118,14 +145,20 @@ pub(super) fn scan(text: &str, accent: Accent) -> Vec<Piece> {
         pieces: Vec::new(),
         last: 0..0,
         line: 0,
+        rests: &[],
+        left_out: Vec::new(),
     };
-    while let Some(next) = scanner.peek() {
-        scanner.step(next);
-    }
-    scanner.pieces
+    scanner.all();
+    (scanner.pieces, !scanner.left_out.is_empty())
 }
 
 impl<'a> Scanner<'a> {
+    fn all(&mut self) {
+        while let Some(next) = self.peek() {
+            self.step(next);
+        }
+    }
+
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -158,6 +191,8 @@ impl<'a> Scanner<'a> {
         let start = self.at;
         if next.is_whitespace() {
             self.blanks();
+        } else if next == REST {
+            self.asked_rest();
         } else if next == '[' && self.marked() || self.expression(next) {
             // Read, and past it.
         } else if next.is_alphabetic() && symbol::sign(self.window(), self.before()).is_none() {
@@ -206,6 +241,7 @@ impl<'a> Scanner<'a> {
         match mark.wanted {
             Override::Phonemes(sounds) => {
                 let words: Vec<String> = scan(mark.printed, self.accent)
+                    .0
                     .iter()
                     .filter_map(|piece| match piece {
                         Piece::Word(said) => Some(super::shown(said)),
@@ -220,7 +256,12 @@ impl<'a> Scanner<'a> {
                 self.push(&shown, How::Given(sounds), &at);
             }
             Override::Words(words) => {
-                for piece in scan(words, self.accent) {
+                let (pieces, left_out) = scan(words, self.accent);
+                let spoken = pieces.iter().any(|piece| matches!(piece, Piece::Word(_)));
+                if left_out || !spoken {
+                    self.left_out.push(at.clone());
+                }
+                for piece in pieces {
                     if let Piece::Word(said) = piece {
                         let after = said.after;
                         self.push(&said.text, said.how, &at);
@@ -333,33 +374,6 @@ impl<'a> Scanner<'a> {
         self.last = at;
     }
 
-    /// What the point of a short word means for the sentence.
-    fn after_point(&mut self, end: End) {
-        let rest = self.window().trim_start_matches(['"', '\'', ')', ']']);
-        let next = rest.trim_start();
-        if next.is_empty() || rest.trim_start_matches([' ', '\u{a0}']).starts_with("\n\n") {
-            self.set_after(".");
-            return;
-        }
-        let word = next
-            .split(|next: char| !(next.is_alphanumeric() || next == '\''))
-            .next()
-            .unwrap_or_default();
-        let first = next.trim_start_matches(['"', '\'', '(']).chars().next();
-        let capital = first.is_some_and(char::is_uppercase);
-        let ends = match end {
-            End::Never => false,
-            End::Starter => STARTERS
-                .split_ascii_whitespace()
-                .any(|starter| starter == word),
-            End::Capital => capital,
-        };
-        if ends && rest.starts_with(char::is_whitespace) {
-            self.set_after(".");
-            self.end(Pause::Sentence);
-        }
-    }
-
     fn push(&mut self, text: &str, how: How, at: &Range<usize>) {
         let text = text.trim();
         if !text.is_empty() {
@@ -405,7 +419,12 @@ impl<'a> Scanner<'a> {
         }
         let at = self.at..self.at + end;
         self.at = at.end;
-        if is_capital_word(word) {
+        if !word
+            .chars()
+            .all(|next| is_latin(next) || "'-".contains(next))
+        {
+            self.foreign(word, &at);
+        } else if is_capital_word(word) {
             self.capitals(word, &at);
         } else if word.chars().count() == 1 {
             self.letter(word, &at);
@@ -413,6 +432,22 @@ impl<'a> Scanner<'a> {
             self.push(word, How::Word, &at);
         }
         self.last = at;
+    }
+
+    /// A word with letters of another script: a few letters with names are a formula; others are
+    /// left out, since an English voice would only mumble them.
+    fn foreign(&mut self, word: &str, at: &Range<usize>) {
+        let named = |letter: char| letter.is_ascii() || symbol::letter(letter).is_some();
+        if word.chars().count() > FORMULA_CHARS_MAX || !word.chars().all(named) {
+            self.left_out.push(at.clone());
+            return;
+        }
+        for letter in word.chars() {
+            match symbol::letter(letter) {
+                Some(name) => self.push(name, How::Word, at),
+                None => self.push(letter.encode_utf8(&mut [0; 4]), How::Letters, at),
+            }
+        }
     }
 
     fn capitals(&mut self, word: &str, at: &Range<usize>) {
@@ -463,98 +498,6 @@ impl<'a> Scanner<'a> {
             self.push(letter, How::Word, at);
         } else {
             self.push(letter, How::Letters, at);
-        }
-    }
-
-    fn sign(&mut self, next: char) {
-        let before = self.before();
-        let rest = self.window();
-        let start = self.at;
-        self.at += next.len_utf8();
-        let after = self.window();
-        let blank_before = before.is_empty() || before.ends_with(char::is_whitespace);
-        let blank_after = after.is_empty() || after.starts_with(char::is_whitespace);
-        match next {
-            '.' | '!' | '?' | '…' | '‽' => self.stop(start),
-            ',' => self.set_after(","),
-            ';' => self.set_after(";"),
-            ':' => self.set_after(":"),
-            '—' => self.set_after("—"),
-            '-' | '–' if blank_before && blank_after => self.set_after("—"),
-            '-' if after.starts_with('-') => {
-                self.at += after.len() - after.trim_start_matches('-').len();
-                self.set_after("—");
-            }
-            '(' | '[' | '{' => self.set_after(","),
-            ')' | ']' | '}' if !after.trim_start().is_empty() => self.set_after(","),
-            '|' => self.set_after(","),
-            _ => {
-                if let Some((bytes, name)) = symbol::sign(rest, before) {
-                    self.at = start;
-                    self.take_said(bytes, name);
-                }
-            }
-        }
-    }
-
-    /// Points, exclamation marks, question marks, and what they end.
-    fn stop(&mut self, start: usize) {
-        let rest = self.text.get(start..).unwrap_or_default();
-        let end = rest
-            .find(|next: char| !".!?…‽".contains(next))
-            .unwrap_or(rest.len());
-        let run = rest.get(..end).unwrap_or_default();
-        self.at = start + end;
-        let after = self.window();
-        let mark = if run.contains(['?', '‽']) {
-            "?"
-        } else if run.contains('!') {
-            "!"
-        } else if run.len() > 1 {
-            "…"
-        } else {
-            "."
-        };
-        self.set_after(mark);
-        let closed = after.trim_start_matches(['"', '\'', ')', ']', '}', '*', '_']);
-        self.at += after.len() - closed.len();
-        let next = closed.trim_start();
-        let first = next
-            .trim_start_matches(|next: char| !next.is_alphanumeric() && next != '\n')
-            .chars()
-            .next();
-        let goes_on = match first {
-            Some(first) if first.is_lowercase() => true,
-            Some(first) => next.len() == closed.len() && !first.is_uppercase(),
-            None => false,
-        };
-        if !goes_on || next.is_empty() {
-            self.end(Pause::Sentence);
-        }
-    }
-
-    /// Sets what follows the last word; a stronger mark takes the place of a weaker one.
-    fn set_after(&mut self, mark: &'static str) {
-        let strength = |mark: &str| match mark {
-            "" => 0,
-            "," => 1,
-            ";" | ":" | "—" => 2,
-            "." => 3,
-            _ => 4,
-        };
-        if let Some(Piece::Word(said)) = self.pieces.last_mut()
-            && strength(mark) > strength(said.after)
-        {
-            said.after = mark;
-        }
-    }
-
-    fn end(&mut self, pause: Pause) {
-        self.last = self.at..self.at;
-        match self.pieces.last_mut() {
-            None => {}
-            Some(Piece::Break(before)) => *before = (*before).max(pause),
-            Some(Piece::Word(_)) => self.pieces.push(Piece::Break(pause)),
         }
     }
 }

@@ -15,20 +15,28 @@ pub(super) struct Spoken {
     pub at: Range<usize>,
     pub words: Vec<Said>,
     pub pause: Pause,
+    pub lead_millis: u32,
 }
 
 /// The sentences of scanned pieces.
 pub(super) fn sentences(pieces: Vec<Piece>) -> Vec<Spoken> {
     let mut sentences = Vec::new();
     let mut words: Vec<Said> = Vec::new();
-    let close = |words: &mut Vec<Said>, pause: Pause, sentences: &mut Vec<Spoken>| {
+    let mut lead_millis = 0;
+    let mut close = |words: &mut Vec<Said>, pause: Pause, sentences: &mut Vec<Spoken>| {
         let words = std::mem::take(words);
         if let (Some(first), Some(last)) = (words.first(), words.last()) {
             sentences.push(Spoken {
                 at: first.at.start..last.at.end.max(first.at.end),
                 words,
                 pause,
+                lead_millis: std::mem::take(&mut lead_millis),
             });
+        } else if let Some(before) = sentences.last_mut() {
+            // It was cut right here for its length.
+            before.pause = before.pause.max(pause);
+        } else if let Pause::Millis(millis) = pause {
+            lead_millis = millis;
         }
     };
     for piece in pieces {
@@ -45,6 +53,8 @@ pub(super) fn sentences(pieces: Vec<Piece>) -> Vec<Spoken> {
             }
         }
     }
-    close(&mut words, Pause::Sentence, &mut sentences);
+    if !words.is_empty() {
+        close(&mut words, Pause::Sentence, &mut sentences);
+    }
     sentences
 }

@@ -1,7 +1,7 @@
 //! Signs that are said, and letters of other scripts that have names.
 
 /// Signs with a name wherever they stand.
-const SIGNS: [(&str, &str); 62] = [
+const SIGNS: [(&str, &str); 68] = [
     ("&", "and"),
     ("+", "plus"),
     ("=", "equals"),
@@ -32,6 +32,12 @@ const SIGNS: [(&str, &str); 62] = [
     ("²", "squared"),
     ("³", "cubed"),
     ("\\", "backslash"),
+    ("©", "copyright"),
+    ("→", "to"),
+    ("⇒", "to"),
+    ("↑", "up"),
+    ("↓", "down"),
+    ("✓", "check"),
     ("←", "left"),
     ("↔", "and"),
     ("♯", "sharp"),
@@ -83,8 +89,7 @@ pub(super) fn sign(rest: &str, before: &str) -> Option<(usize, &'static str)> {
             return Some((1, "times"));
         }
         '*' if digit_before && digit_after => return Some((1, "times")),
-        '<' if spaced || digit_after => return Some((1, "less than")),
-        '>' if spaced || digit_after => return Some((1, "greater than")),
+        '<' | '>' => return compared(rest, before),
         '/' if letter_before && letter_after => {
             let word = before.rsplit(|n: char| !n.is_alphabetic()).next()?;
             let or = matches!(word, "he" | "his" | "him" | "He" | "s" | "either");
@@ -108,6 +113,27 @@ pub(super) fn sign(rest: &str, before: &str) -> Option<(usize, &'static str)> {
     Some((row.0.len(), row.1))
 }
 
+/// The name of a letter of another script that has one here.
+pub(super) fn letter(letter: char) -> Option<&'static str> {
+    let row = SIGNS.iter().find(|row| row.0.starts_with(letter))?;
+    letter.is_alphabetic().then_some(row.1)
+}
+
+/// Signs that compare what is on both sides. Two in a row are no comparison.
+fn compared(rest: &str, before: &str) -> Option<(usize, &'static str)> {
+    let same = rest.chars().next()?;
+    let after = rest.get(1..).unwrap_or_default();
+    let name = match (same, after.starts_with('=')) {
+        ('<', true) => return Some((2, "at most")),
+        ('<', false) => "less than",
+        (_, true) => return Some((2, "at least")),
+        (_, false) => "greater than",
+    };
+    let lonely = after.trim().is_empty() || same == '>' && before.trim().is_empty();
+    let doubled = after.starts_with(same) || before.ends_with(same);
+    (!lonely && !doubled).then_some((1, name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Accent, scan::said};
@@ -124,10 +150,24 @@ mod tests {
             ("*very* **bold**", "very bold"),
             ("_slowly_", "slowly"),
             ("2 < 3", "two less than three"),
+            ("a < b", "a less than b"),
+            ("x<y and z>w", "x less than y and z greater than w"),
+            ("if <break is open", "if less than break is open"),
+            (
+                "I <3 you, 4>=3",
+                "I less than three you, four at least three",
+            ),
+            ("Rome -> Paris => home", "Rome to Paris to home"),
+            ("> a quoted line", "a quoted line"),
+            ("© 2026 by us", "copyright twenty twenty six by us"),
+            ("tea • milk · sugar", "tea, milk, sugar"),
             ("and/or", "and or"),
             ("his/her", "his or her"),
             ("w/o help", "without help"),
-            ("the area is πr", "the area is πr"),
+            ("the area is πr", "the area is pi r"),
+            ("Hawaiʻi and Māori", "Hawaiʻi and Māori"),
+            ("Δx of λ", "delta x of lambda"),
+            ("she said Καλημέρα and 北京 to us", "she said and to us"),
             ("π is 3.14", "pi is three point one four"),
             ("a 😀 smile", "a smile"),
             ("±5", "plus or minus five"),
