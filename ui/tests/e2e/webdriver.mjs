@@ -1,7 +1,6 @@
 // A client of the W3C WebDriver protocol, as much of it as driving the window takes.
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { createServer } from "node:net";
-import { writeFile } from "node:fs/promises";
 
 const ELEMENT = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -31,16 +30,24 @@ export async function until(what, secs, ask) {
   throw new Error(`waited ${secs} s for ${what}: ${last}`);
 }
 
+// Says which display it was given, then becomes the driver.
+const SESSION = 'echo "display=$DISPLAY authority=$XAUTHORITY" >&2; exec dbus-run-session -- WebKitWebDriver --port="$1"';
+
 /** A display, a message bus and WebKit's driver of their own; all end with `stop`. */
 export async function startDriver(env) {
   const port = await freePort();
   const child = spawn(
     "xvfb-run",
-    ["-a", "-s", "-screen 0 1440x900x24", "dbus-run-session", "--", "WebKitWebDriver", `--port=${port}`],
+    ["-a", "-s", "-screen 0 1440x900x24", "sh", "-c", SESSION, "sh", String(port)],
     { detached: true, stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } },
   );
   let said = "";
-  child.stderr.on("data", (bytes) => (said = (said + bytes).slice(-4000)));
+  let display;
+  child.stderr.on("data", (bytes) => {
+    said = (said + bytes).slice(-4000);
+    const [, DISPLAY, XAUTHORITY] = /display=(\S+) authority=(\S+)/.exec(said) ?? [];
+    if (DISPLAY) display ??= { DISPLAY, XAUTHORITY };
+  });
   let gone = null;
   child.on("error", (error) => (gone = error.message));
   child.on("exit", (code) => (gone ??= `ended with ${code}: ${said}`));
@@ -56,7 +63,9 @@ export async function startDriver(env) {
       // It has ended by itself.
     }
   };
-  return { base, stop, said: () => said };
+  /** What stands on the display, window frames and all; WebKit's own pictures of a page hang here. */
+  const picture = (path) => execFileSync("import", ["-window", "root", path], { env: { ...process.env, ...display }, timeout: 20_000 });
+  return { base, stop, said: () => said, picture };
 }
 
 export class Window {
@@ -100,10 +109,6 @@ export class Window {
     await this.click(xpath);
     await this.run("arguments[0].select()", { [ELEMENT]: id });
     await this.ask(`element/${id}/value`, "POST", { text });
-  }
-
-  async shot(path) {
-    await writeFile(path, Buffer.from(await this.ask("screenshot"), "base64"));
   }
 
   close() {
