@@ -4,6 +4,7 @@
 
 mod crates;
 mod generated;
+pub(crate) mod gpu_results;
 mod layers;
 mod licences;
 mod receipts;
@@ -133,6 +134,7 @@ const RULES: &[(&str, Rule)] = &[
     ("private paths", words::paths),
     ("generated files", generated::rule),
     ("receipts", receipts::rule),
+    ("figures from GPUs", gpu_results::rule),
 ];
 
 /// What `cargo metadata --no-deps` says of the workspace.
