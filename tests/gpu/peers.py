@@ -1,6 +1,6 @@
 """What engine-bench is compared with on a GPU: torch, timed in the same session.
 
-usage: peers.py OUT.json [llama qwen picture attention …]
+usage: peers.py OUT.json [llama qwen prefill picture attention]
 
 Writes {"about": versions, "samples": {row name of engine-bench: [figure, …]}}. Weights are random, times are
 by CUDA events after warm-up, and each peer is the fastest way to write it that was found: one function,
@@ -124,6 +124,51 @@ def decode(name, hidden, layers, heads, inner, vocab, tied, head_norms, tune):
     torch._dynamo.reset()
 
 
+def prefill(name, tokens):
+    """A prompt of the Llama-3-8B shape, causal, logits of the last token only."""
+    torch._dynamo.reset()
+    hidden, layers, heads, kv, dim, inner, vocab = 4096, 32, 32, 8, 128, 14336, 128256
+    kind = dict(device=GPU, dtype=torch.bfloat16)
+
+    def matrix(outputs, inputs):
+        return torch.randn(outputs, inputs, **kind) * 0.02
+
+    embed, head = matrix(vocab, hidden), matrix(vocab, hidden)
+    weights = [
+        (matrix((heads + 2 * kv) * dim, hidden), matrix(hidden, heads * dim), matrix(2 * inner, hidden), matrix(hidden, inner))
+        for _ in range(layers)
+    ]
+    one = torch.ones(hidden, **kind)
+    frequencies = 1e6 ** (-torch.arange(0, dim, 2, device=GPU).float() / dim)
+    angles = torch.arange(tokens, device=GPU).float()[:, None] * frequencies
+    cosines, sines = angles.cos(), angles.sin()
+
+    def turn(x):
+        a, b = x.chunk(2, -1)
+        return torch.cat((a * cosines - b * sines, b * cosines + a * sines), -1).to(torch.bfloat16)
+
+    @torch.compile(fullgraph=True)
+    def layer(x, qkv, back, gate_up, down):
+        y = F.linear(F.rms_norm(x, (hidden,), one, 1e-6), qkv)
+        q, k, v = y.split((heads * dim, kv * dim, kv * dim), -1)
+        q, k, v = (part.view(1, tokens, -1, dim).transpose(1, 2) for part in (q, k, v))
+        mixed = F.scaled_dot_product_attention(turn(q), turn(k), v, is_causal=True, enable_gqa=True)
+        x = x + F.linear(mixed.transpose(1, 2).reshape(1, tokens, heads * dim), back)
+        gate, up = F.linear(F.rms_norm(x, (hidden,), one, 1e-6), gate_up).chunk(2, -1)
+        return x + F.linear(F.silu(gate) * up, down)
+
+    ids = torch.randint(0, vocab, (1, tokens), device=GPU)
+
+    def work():
+        x = F.embedding(ids, embed)
+        for parts in weights:
+            x = layer(x, *parts)
+        return F.linear(F.rms_norm(x[:, -1:], (hidden,), one, 1e-6), head).argmax(-1)
+
+    keep(name, [s * 1e3 for s in seconds(work, 9)], "ms")
+    torch._dynamo.reset()
+
+
 class Compact(nn.Module):
     """SRVGGNetCompact of the Real-ESRGAN repository, 64 features, twice the size."""
 
@@ -166,7 +211,7 @@ def attention():
 
 
 def main():
-    wanted = sys.argv[2:] or ["llama", "qwen", "picture", "attention"]
+    wanted = sys.argv[2:] or ["llama", "qwen", "prefill", "picture", "attention"]
     for what in wanted:
         start = time.time()
         try:
@@ -174,6 +219,8 @@ def main():
                 decode("decode-llama-3-8b-bf16", 4096, 32, 32, 14336, 128256, False, False, False)
             elif what == "qwen":
                 decode("decode-qwen3-0.6b-bf16", 1024, 28, 16, 3072, 151936, True, True, True)
+            elif what == "prefill":
+                prefill("prefill-llama-3-8b-8192", 8192)
             elif what == "picture":
                 picture("srvgg-x2-animevideov3-720p-f16", 16)
                 picture("srvgg-x2-32-convs-720p-f16", 32)

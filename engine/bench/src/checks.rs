@@ -44,15 +44,39 @@ pub(crate) fn run(device: &Device, order: &Order, mut receipt: Receipt) -> Resul
                 }
             };
             worst = worst.max(first.error());
-            tally.note(name.clone(), first.keeps(case.bound), &format!("error {} over {:?}", first.error(), case.bound));
+            tally.note(
+                name.clone(),
+                first.keeps(case.bound),
+                &format!("error {} over {:?}", first.error(), case.bound),
+            );
             let again = (case.run)(device, &cpu)?;
             let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-            tally.note(format!("{name} again"), bits(&again.fast) == bits(&first.fast), "other bits than the first run");
+            tally.note(
+                format!("{name} again"),
+                bits(&again.fast) == bits(&first.fast),
+                "other bits than the first run",
+            );
         }
-        println!("{:<18} {:>3} cases, worst error {worst:.2e}, {} failed", op.name, cases.len(), tally.failed.len() - before);
+        println!(
+            "{:<18} {:>3} cases, worst error {worst:.2e}, {} failed",
+            op.name,
+            cases.len(),
+            tally.failed.len() - before
+        );
     }
     if order.wants("rows") {
         rows(device, &mut tally)?;
+    }
+    if order.wants("prefill") {
+        for (head_dim, tokens) in [(128, 1), (128, 200), (64, 131)] {
+            let off = tokens::prefill_error(device, head_dim, tokens)?;
+            println!("prefill of {tokens} tokens, heads of {head_dim}: off by {off:.2e}");
+            tally.note(
+                format!("prefill of {tokens} tokens, heads of {head_dim}"),
+                off < 3e-2,
+                "other logits than step by step",
+            );
+        }
     }
     if order.wants("tokens")
         && let Some(fixtures) = order.path("fixtures")
@@ -60,9 +84,21 @@ pub(crate) fn run(device: &Device, order: &Order, mut receipt: Receipt) -> Resul
         for model in ["llama", "qwen3"] {
             let got = tokens::agreement(device, &fixtures.join(model))?;
             println!("tokens of {model}: {got:?}");
-            tally.note(format!("tokens of {model}"), got.wrong.is_empty(), "another token where the gap is wide");
-            tally.note(format!("{model} in company"), got.together, "other bits than alone");
-            tally.note(format!("{model} replayed"), got.repeated, "other bits than launched");
+            tally.note(
+                format!("tokens of {model}"),
+                got.wrong.is_empty(),
+                "another token where the gap is wide",
+            );
+            tally.note(
+                format!("{model} in company"),
+                got.together,
+                "other bits than alone",
+            );
+            tally.note(
+                format!("{model} replayed"),
+                got.repeated,
+                "other bits than launched",
+            );
         }
     }
     if order.wants("upscaler")
@@ -70,9 +106,20 @@ pub(crate) fn run(device: &Device, order: &Order, mut receipt: Receipt) -> Resul
     {
         for size in [(96, 160), (61, 131)] {
             let got = pictures::agreement(device, &path, size)?;
-            println!("upscaler at {size:?}: {:.6} within 1/255, largest difference {:.5}", got.within, got.largest);
-            tally.note(format!("upscaler at {size:?}"), got.within >= 0.999, "too few values within 1/255");
-            tally.note(format!("upscaler at {size:?} replayed"), got.replay_equal, "other bits than launched");
+            println!(
+                "upscaler at {size:?}: {:.6} within 1/255, largest difference {:.5}",
+                got.within, got.largest
+            );
+            tally.note(
+                format!("upscaler at {size:?}"),
+                got.within >= 0.999,
+                "too few values within 1/255",
+            );
+            tally.note(
+                format!("upscaler at {size:?} replayed"),
+                got.replay_equal,
+                "other bits than launched",
+            );
         }
     }
     println!("memory: {:?}", device.memory());
@@ -103,18 +150,41 @@ fn rows(device: &Device, tally: &mut Tally) -> Result<()> {
     };
     let (weights, up) = (values(1, n * k / 2)?, values(2, n * k / 2)?);
     // f32 between -1 and 1, as numbers and not as pairs of bf16.
-    let numbers: Vec<f32> = (0..16 * k).map(|at| ((at * 2_654_435_761) % 2003) as f32 / 1001.5 - 1.0).collect();
-    let halves: Vec<u16> = numbers.iter().map(|v| engine_tensor::f32_to_f16(*v)).collect();
-    let bfloats: Vec<u16> = numbers.iter().map(|v| half::bf16::from_f32(*v).to_bits()).collect();
+    let numbers: Vec<f32> = (0..16 * k)
+        .map(|at| ((at * 2_654_435_761) % 2003) as f32 / 1001.5 - 1.0)
+        .collect();
+    let halves: Vec<u16> = numbers
+        .iter()
+        .map(|v| engine_tensor::f32_to_f16(*v))
+        .collect();
+    let bfloats: Vec<u16> = numbers
+        .iter()
+        .map(|v| half::bf16::from_f32(*v).to_bits())
+        .collect();
     let norm = device.upload(&numbers[..k])?;
-    let blocks: Vec<u8> = (0..n * k / 32).flat_map(|at| {
-        let scale = engine_tensor::f32_to_f16(0.01 + (at % 7) as f32 / 100.0).to_le_bytes();
-        scale.into_iter().chain((0..32).map(move |i| ((at * 31 + i * 97) % 256) as u8))
-    }).collect();
+    let blocks: Vec<u8> = (0..n * k / 32)
+        .flat_map(|at| {
+            let scale = engine_tensor::f32_to_f16(0.01 + (at % 7) as f32 / 100.0).to_le_bytes();
+            scale
+                .into_iter()
+                .chain((0..32).map(move |i| ((at * 31 + i * 97) % 256) as u8))
+        })
+        .collect();
     let bits8 = PackedWeights::from_blocks(device, DType::Q8_0, (n, k), &blocks)?;
-    let blocks4: Vec<u8> = blocks.chunks_exact(34).flat_map(|block| block[..18].to_vec()).collect();
+    let blocks4: Vec<u8> = blocks
+        .chunks_exact(34)
+        .flat_map(|block| block[..18].to_vec())
+        .collect();
     let bits4 = PackedWeights::from_blocks(device, DType::Q4_0, (n, k), &blocks4)?;
-    let kinds = ["store", "add", "norm store", "norm gate", "norm best", "8 bits", "4 bits"];
+    let kinds = [
+        "store",
+        "add",
+        "norm store",
+        "norm gate",
+        "norm best",
+        "8 bits",
+        "4 bits",
+    ];
     for kind in kinds {
         let width = if kind == "norm gate" { 2 } else { 4 };
         let one = |first: usize, rows: usize| -> Result<Vec<u8>> {
@@ -127,7 +197,16 @@ fn rows(device: &Device, tally: &mut Tally) -> Result<()> {
             let (out, best) = (device.zeros(rows * n * 4)?, device.zeros(rows * 8)?);
             if let "8 bits" | "4 bits" = kind {
                 let weights = if kind == "8 bits" { &bits8 } else { &bits4 };
-                packed_gemv(device, &PackedGemv { weights, x: &x, bias: None, out: &out, rows })?;
+                packed_gemv(
+                    device,
+                    &PackedGemv {
+                        weights,
+                        x: &x,
+                        bias: None,
+                        out: &out,
+                        rows,
+                    },
+                )?;
             } else {
                 let end = match kind {
                     "add" => GemvEnd::Add,
@@ -136,7 +215,20 @@ fn rows(device: &Device, tally: &mut Tally) -> Result<()> {
                     _ => GemvEnd::Store,
                 };
                 let norm = kind.starts_with("norm").then_some((&norm, 1e-5));
-                gemv(device, &Gemv { weights: &weights, x: &x, norm, bias: None, end, out: &out, rows, n, k })?;
+                gemv(
+                    device,
+                    &Gemv {
+                        weights: &weights,
+                        x: &x,
+                        norm,
+                        bias: None,
+                        end,
+                        out: &out,
+                        rows,
+                        n,
+                        k,
+                    },
+                )?;
             }
             let mut bytes = device.read(&out, 0, rows * n * width)?;
             if kind == "norm best" {
@@ -153,11 +245,20 @@ fn rows(device: &Device, tally: &mut Tally) -> Result<()> {
                 let same = all[row * row_bytes..(row + 1) * row_bytes] == alone[row][..row_bytes];
                 // What was chosen, where the kind chooses.
                 let chosen = |bytes: &[u8], rows: usize, row: usize| -> Vec<u8> {
-                    bytes.iter().skip(rows * row_bytes + 8 * row).take(8).copied().collect()
+                    bytes
+                        .iter()
+                        .skip(rows * row_bytes + 8 * row)
+                        .take(8)
+                        .copied()
+                        .collect()
                 };
                 same && chosen(&all, count, row) == chosen(&alone[row], 1, 0)
             });
-            tally.note(format!("rows of {kind}: {count}"), equal, "other bits than alone");
+            tally.note(
+                format!("rows of {kind}: {count}"),
+                equal,
+                "other bits than alone",
+            );
         }
     }
     println!("rows 1 to 16 of {} products checked", kinds.len());

@@ -31,17 +31,20 @@ const BASE: DecoderShape = DecoderShape {
     rope_pairs: RopePairs::Halves,
 };
 
+/// Sizes of Llama 3 8B.
+pub(crate) const LLAMA_3_8B: DecoderShape = DecoderShape {
+    hidden: 4096,
+    layers: 32,
+    heads: 32,
+    inner: 14336,
+    vocab: 128_256,
+    ..BASE
+};
+
 const MODELS: &[Model] = &[
     Model {
         name: "decode-llama-3-8b-bf16",
-        shape: DecoderShape {
-            hidden: 4096,
-            layers: 32,
-            heads: 32,
-            inner: 14336,
-            vocab: 128_256,
-            ..BASE
-        },
+        shape: LLAMA_3_8B,
         head_norms: false,
         tied: false,
         bar: 210.0,
@@ -68,7 +71,8 @@ const STEPS: usize = 50;
 
 pub(crate) fn run(device: &Device, receipt: &mut Receipt, read_rate: f64) -> Result<()> {
     for model in MODELS {
-        let weights = DecoderWeights::random(device, &model.shape, (model.head_norms, model.tied), 1)?;
+        let weights =
+            DecoderWeights::random(device, &model.shape, (model.head_norms, model.tied), 1)?;
         let weights = Arc::new(weights);
         for rows in [1, 8] {
             let mut decoder = Decoder::new(device, model.shape, Arc::clone(&weights), rows)?;
@@ -97,12 +101,7 @@ pub(crate) fn run(device: &Device, receipt: &mut Receipt, read_rate: f64) -> Res
     Ok(())
 }
 
-fn parts(
-    device: &Device,
-    receipt: &mut Receipt,
-    model: &Model,
-    decoder: &Decoder,
-) -> Result<()> {
+fn parts(device: &Device, receipt: &mut Receipt, model: &Model, decoder: &Decoder) -> Result<()> {
     for part in DecoderPart::OF_LAYER.iter().chain(&[DecoderPart::Head]) {
         let graph = decoder.record_part(*part)?;
         let inner = match part {

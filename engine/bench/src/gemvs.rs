@@ -1,7 +1,9 @@
 //! Products of few rows, and the rate at which memory can be read.
 
 use anyhow::Result;
-use engine_cuda::ops::{Gemv, GemvEnd, PackedGemv, PackedWeights, fill_bf16, fill_half, gemv, packed_gemv, read_all};
+use engine_cuda::ops::{
+    Gemv, GemvEnd, PackedGemv, PackedWeights, fill_bf16, fill_half, gemv, packed_gemv, read_all,
+};
 use engine_cuda::{Buffer, Device, Graph};
 
 use crate::receipt::{Receipt, Row, median, timed, timed_graph};
@@ -28,7 +30,13 @@ pub(crate) fn read_rate(device: &Device, receipt: &mut Receipt) -> Result<f64> {
 }
 
 pub(crate) fn run(device: &Device, receipt: &mut Receipt, read_rate: f64) -> Result<()> {
-    for (n, k) in [(14336, 4096), (4096, 14336), (6144, 4096), (4096, 4096), (1024, 1024)] {
+    for (n, k) in [
+        (14336, 4096),
+        (4096, 14336),
+        (6144, 4096),
+        (4096, 4096),
+        (1024, 1024),
+    ] {
         let copies = (ROTATED_BYTES / (n * k * 2)).clamp(1, 64);
         let weights: Result<Vec<Buffer>, _> = (0..copies)
             .map(|at| {
@@ -42,13 +50,27 @@ pub(crate) fn run(device: &Device, receipt: &mut Receipt, read_rate: f64) -> Res
             let (x, out) = (device.alloc(rows * k * 2)?, device.alloc(rows * n * 4)?);
             fill_bf16(device, &x, 5, 1.0)?;
             let launch = |weights| {
-                let product = Gemv { weights, x: &x, norm: None, bias: None, end: GemvEnd::Store, out: &out, rows, n, k };
+                let product = Gemv {
+                    weights,
+                    x: &x,
+                    norm: None,
+                    bias: None,
+                    end: GemvEnd::Store,
+                    out: &out,
+                    rows,
+                    n,
+                    k,
+                };
                 gemv(device, &product)
             };
             launch(&weights[0])?;
             let graph = Graph::record(device, || weights.iter().try_for_each(&launch))?;
             let secs = timed_graph(device, REPEATS, copies, &graph)?;
-            receipt.add(micros(&format!("gemv-bf16-{n}x{k}-rows-{rows}"), &secs, (n * k * 2) as f64 / read_rate));
+            receipt.add(micros(
+                &format!("gemv-bf16-{n}x{k}-rows-{rows}"),
+                &secs,
+                (n * k * 2) as f64 / read_rate,
+            ));
         }
         if k % 128 != 0 {
             continue;
@@ -60,12 +82,27 @@ pub(crate) fn run(device: &Device, receipt: &mut Receipt, read_rate: f64) -> Res
         for rows in [1, 8, 16] {
             let (x, out) = (device.alloc(rows * k * 2)?, device.alloc(rows * n * 4)?);
             fill_half(device, &x, 5, 1.0)?;
-            let launch = |weights| packed_gemv(device, &PackedGemv { weights, x: &x, bias: None, out: &out, rows });
+            let launch = |weights| {
+                packed_gemv(
+                    device,
+                    &PackedGemv {
+                        weights,
+                        x: &x,
+                        bias: None,
+                        out: &out,
+                        rows,
+                    },
+                )
+            };
             launch(&packed[0])?;
             let graph = Graph::record(device, || packed.iter().try_for_each(&launch))?;
             let secs = timed_graph(device, REPEATS, packed.len(), &graph)?;
             let floor = packed[0].len_bytes() as f64 / read_rate;
-            receipt.add(micros(&format!("gemv-q4-g64-{n}x{k}-rows-{rows}"), &secs, floor));
+            receipt.add(micros(
+                &format!("gemv-q4-g64-{n}x{k}-rows-{rows}"),
+                &secs,
+                floor,
+            ));
         }
     }
     Ok(())

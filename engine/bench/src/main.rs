@@ -33,7 +33,7 @@ const USAGE: &str = "usage: engine-bench WHAT [--KEY VALUE]…
   check     case tables, rows, repeats, graphs and tokens on the device against the CPU
   time      measure: rows of kernels and models, with a receipt
 
-  --only NAME,NAME       of check: ops; of time: gemv, decode, picture, prefill
+  --only NAME,NAME       of check: ops; of time: attention, gemv, decode, picture, prefill
   --checked yes          wait after every launch
   --early no             no launch begins before the one before has ended
   --cache FOLDER         where compiled kernels are kept
@@ -114,6 +114,10 @@ fn time(order: &Order) -> Result<()> {
     let device = open(order)?;
     let mut receipt = Receipt::new(&device, order)?;
     let read_rate = gemvs::read_rate(&device, &mut receipt)?;
+    // What heats the chip most comes last: it lowers its clock.
+    if order.wants("attention") {
+        prefill::attentions(&device, &mut receipt)?;
+    }
     if order.wants("gemv") {
         gemvs::run(&device, &mut receipt, read_rate)?;
     }
@@ -124,7 +128,7 @@ fn time(order: &Order) -> Result<()> {
         pictures::run(&device, order, &mut receipt)?;
     }
     if order.wants("prefill") {
-        prefill::run(&device, &mut receipt)?;
+        prefill::prompt(&device, &mut receipt)?;
     }
     receipt.finish(order.path("out").as_deref())
 }
@@ -132,7 +136,10 @@ fn time(order: &Order) -> Result<()> {
 fn run() -> Result<()> {
     let order = Order::parse(std::env::args().skip(1))?;
     match order.what.as_str() {
-        "kernels" => kernels::run(order.get("arch").unwrap_or("sm_90a,sm_121"), order.is_yes("verbose")),
+        "kernels" => kernels::run(
+            order.get("arch").unwrap_or("sm_90a,sm_121"),
+            order.is_yes("verbose"),
+        ),
         "probe" => {
             for info in probe()? {
                 println!("{info:?}");
@@ -165,7 +172,12 @@ mod tests {
 
     #[test]
     fn orders_are_read_and_bad_ones_refused() {
-        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>().into_iter();
+        let words = |text: &str| {
+            text.split(' ')
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+                .into_iter()
+        };
         let order = Order::parse(words("time --only decode,gemv --early no")).unwrap();
         assert!(order.wants("gemv") && !order.wants("picture"));
         assert_eq!(order.get("early"), Some("no"));

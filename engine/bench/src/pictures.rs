@@ -39,7 +39,8 @@ fn read(checkpoint: &dyn Checkpoint) -> Result<Vec<Conv>> {
         let Some(weights) = values(&format!("body.{}.weight", 2 * at))? else {
             break;
         };
-        let bias = values(&format!("body.{}.bias", 2 * at))?.context("a convolution without bias")?;
+        let bias =
+            values(&format!("body.{}.bias", 2 * at))?.context("a convolution without bias")?;
         let outputs = bias.len();
         convs.push(Conv {
             weights,
@@ -76,7 +77,10 @@ fn random(count: usize) -> Vec<Conv> {
         let weights = numbers(at as u64, outputs * inputs * 9);
         convs.push(Conv {
             weights: weights.iter().map(|w| w * size).collect(),
-            bias: numbers(100 + at as u64, outputs).iter().map(|b| b * 0.01).collect(),
+            bias: numbers(100 + at as u64, outputs)
+                .iter()
+                .map(|b| b * 0.01)
+                .collect(),
             slopes: (at <= count).then(|| vec![0.25; outputs]),
             inputs,
             outputs,
@@ -112,7 +116,11 @@ fn test_picture((height, width): (usize, usize)) -> Vec<f32> {
             let (c, y, x) = (at / (height * width), at / width % height, at % width);
             let (u, v) = (x as f32 / width as f32, y as f32 / height as f32);
             let waves = 0.25 * (40.0 * u + 9.0 * v * v + c as f32).sin();
-            let edge = if ((x / 37 + y / 23 + c) % 5) < 2 { 0.2 } else { 0.0 };
+            let edge = if ((x / 37 + y / 23 + c) % 5) < 2 {
+                0.2
+            } else {
+                0.0
+            };
             let value = 0.35 + 0.2 * u + waves + edge + 0.03 * grain[at];
             f16_to_f32(f32_to_f16(value.clamp(0.0, 1.0)))
         })
@@ -129,7 +137,11 @@ pub(crate) struct Agreement {
 }
 
 /// The upscaler at `path` on both sides for a picture of `size`.
-pub(crate) fn agreement(device: &Device, path: &std::path::Path, size: (usize, usize)) -> Result<Agreement> {
+pub(crate) fn agreement(
+    device: &Device,
+    path: &std::path::Path,
+    size: (usize, usize),
+) -> Result<Agreement> {
     let checkpoint = open(path)?;
     let mut on_device = chain(device, &read(checkpoint.as_ref())?, size)?;
     let picture = test_picture(size);
@@ -154,9 +166,16 @@ pub(crate) fn agreement(device: &Device, path: &std::path::Path, size: (usize, u
         let off = (f16_to_f32(*bits) - expected).abs();
         // No number is within nothing.
         within += usize::from(off <= 1.0 / 255.0);
-        largest = if off.is_nan() { f32::INFINITY } else { largest.max(off) };
+        largest = if off.is_nan() {
+            f32::INFINITY
+        } else {
+            largest.max(off)
+        };
     }
-    anyhow::ensure!(launched.len() == reference.len(), "the device gave another size");
+    anyhow::ensure!(
+        launched.len() == reference.len(),
+        "the device gave another size"
+    );
     Ok(Agreement {
         within: within as f64 / reference.len() as f64,
         largest,
@@ -175,13 +194,28 @@ pub(crate) fn run(device: &Device, order: &Order, receipt: &mut Receipt) -> Resu
             bar: Some(0.999),
             floor: None,
         });
-        println!("  largest difference {}, replay equal {}", agreement.largest, agreement.replay_equal);
+        println!(
+            "  largest difference {}, replay equal {}",
+            agreement.largest, agreement.replay_equal
+        );
         let checkpoint = open(&path)?;
         let convs = read(checkpoint.as_ref())?;
-        frames(device, receipt, "srvgg-x2-animevideov3-720p-f16", &convs, Some(200.0))?;
+        frames(
+            device,
+            receipt,
+            "srvgg-x2-animevideov3-720p-f16",
+            &convs,
+            Some(200.0),
+        )?;
     }
     // The shape of the published compact network, which has twice as many convolutions.
-    frames(device, receipt, "srvgg-x2-32-convs-720p-f16", &random(32), Some(200.0))
+    frames(
+        device,
+        receipt,
+        "srvgg-x2-32-convs-720p-f16",
+        &random(32),
+        Some(200.0),
+    )
 }
 
 fn frames(
@@ -192,7 +226,10 @@ fn frames(
     bar: Option<f64>,
 ) -> Result<()> {
     let mut chain = chain(device, convs, SIZE)?;
-    let bits: Vec<u16> = test_picture(SIZE).iter().map(|value| f32_to_f16(*value)).collect();
+    let bits: Vec<u16> = test_picture(SIZE)
+        .iter()
+        .map(|value| f32_to_f16(*value))
+        .collect();
     chain.give(&bits)?;
     chain.run()?;
     let secs = timed(device, REPEATS, || chain.run())?;

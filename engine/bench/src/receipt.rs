@@ -44,7 +44,10 @@ pub(crate) fn median(samples: &[f64]) -> f64 {
 }
 
 fn first_line(command: &mut Command) -> Option<String> {
-    let output = command.output().ok().filter(|output| output.status.success())?;
+    let output = command
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines().next().map(|line| line.trim().to_owned())
 }
@@ -52,11 +55,17 @@ fn first_line(command: &mut Command) -> Option<String> {
 impl Receipt {
     pub(crate) fn new(device: &Device, order: &Order) -> Result<Self> {
         let program = std::env::current_exe().context("cannot find the running program")?;
-        let binary = ContentHash::of(&fs::read(&program).context("cannot read the running program")?);
+        let binary =
+            ContentHash::of(&fs::read(&program).context("cannot read the running program")?);
         let info = device.info();
-        let driver = first_line(Command::new("nvidia-smi").args(["--query-gpu=driver_version", "--format=csv,noheader"]));
+        let driver = first_line(
+            Command::new("nvidia-smi")
+                .args(["--query-gpu=driver_version", "--format=csv,noheader"]),
+        );
         let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+        let cpu = cpu
+            .lines()
+            .find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let compiler = engine_cuda::compiler_version().ok();
         let head = json!({
@@ -90,7 +99,12 @@ impl Receipt {
                 .with_context(|| format!("cannot read the peers' samples: {}", path.display()))?;
             receipt.about_peers = read["about"].clone();
             for (name, samples) in read["samples"].as_object().into_iter().flatten() {
-                let samples: Vec<f64> = samples.as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+                let samples: Vec<f64> = samples
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(Value::as_f64)
+                    .collect();
                 receipt.peers.insert(name.clone(), samples);
             }
         }
@@ -100,13 +114,29 @@ impl Receipt {
     /// Keeps a figure and prints it.
     pub(crate) fn add(&mut self, row: Row<'_>) {
         let value = median(&row.samples);
-        let peer = self.peers.get(row.name).filter(|samples| !samples.is_empty());
+        let peer = self
+            .peers
+            .get(row.name)
+            .filter(|samples| !samples.is_empty());
         let peer_value = peer.map(|samples| median(samples));
-        let ratio = peer_value.map(|peer| if row.higher { value / peer } else { peer / value });
+        let ratio = peer_value.map(|peer| {
+            if row.higher {
+                value / peer
+            } else {
+                peer / value
+            }
+        });
         let least = row.samples.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = row.samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let holds = row.bar.map(|bar| if row.higher { value > bar } else { value < bar });
-        let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"));
+        let most = row
+            .samples
+            .iter()
+            .copied()
+            .fold(f64::NEG_INFINITY, f64::max);
+        let holds = row
+            .bar
+            .map(|bar| if row.higher { value > bar } else { value < bar });
+        let shown =
+            |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"));
         println!(
             "{:<44} {value:>12.4} {:<9} [{least:.4}, {most:.4}] bar {} floor {} peer {} {}",
             row.name,
@@ -134,7 +164,8 @@ impl Receipt {
             "spread": {"min": least, "median": value, "max": most},
         }));
         if let Some(peer) = peer {
-            self.samples.insert(format!("{}/peer", row.name), peer.clone());
+            self.samples
+                .insert(format!("{}/peer", row.name), peer.clone());
         }
         self.samples.insert(row.name.to_owned(), row.samples);
     }

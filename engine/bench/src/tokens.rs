@@ -36,7 +36,9 @@ pub(crate) struct Agreement {
 
 fn shape_of(config: &Value) -> Result<DecoderShape> {
     let number = |key: &str| {
-        let value = config[key].as_u64().with_context(|| format!("no {key:?} in the configuration"))?;
+        let value = config[key]
+            .as_u64()
+            .with_context(|| format!("no {key:?} in the configuration"))?;
         Ok::<usize, anyhow::Error>(usize::try_from(value)?)
     };
     Ok(DecoderShape {
@@ -48,22 +50,36 @@ fn shape_of(config: &Value) -> Result<DecoderShape> {
         inner: number("intermediate_size")?,
         vocab: number("vocab_size")?,
         context_tokens: number("max_position_embeddings")?,
-        epsilon: config["rms_norm_eps"].as_f64().context("no \"rms_norm_eps\"")? as f32,
-        rope_base: config["rope_parameters"]["rope_theta"].as_f64().context("no \"rope_theta\"")?,
+        epsilon: config["rms_norm_eps"]
+            .as_f64()
+            .context("no \"rms_norm_eps\"")? as f32,
+        rope_base: config["rope_parameters"]["rope_theta"]
+            .as_f64()
+            .context("no \"rope_theta\"")?,
         rope_scaling: RopeScaling::None,
         rope_pairs: RopePairs::Halves,
     })
 }
 
-fn weights_of(device: &Device, checkpoint: &dyn Checkpoint, shape: &DecoderShape) -> Result<DecoderWeights> {
+fn weights_of(
+    device: &Device,
+    checkpoint: &dyn Checkpoint,
+    shape: &DecoderShape,
+) -> Result<DecoderWeights> {
     let values = |name: &str| -> Result<Vec<f32>> {
-        let tensor = checkpoint.tensor(name).with_context(|| format!("no tensor {name:?}"))?;
+        let tensor = checkpoint
+            .tensor(name)
+            .with_context(|| format!("no tensor {name:?}"))?;
         Ok(tensor.to_f32()?)
     };
     let matrix = |names: &[String]| -> Result<Buffer> {
         let mut bits = Vec::new();
         for name in names {
-            bits.extend(values(name)?.into_iter().map(|value| bf16::from_f32(value).to_bits()));
+            bits.extend(
+                values(name)?
+                    .into_iter()
+                    .map(|value| bf16::from_f32(value).to_bits()),
+            );
         }
         Ok(device.upload(&bits)?)
     };
@@ -71,14 +87,18 @@ fn weights_of(device: &Device, checkpoint: &dyn Checkpoint, shape: &DecoderShape
     let mut layers = Vec::new();
     for at in 0..shape.layers {
         let name = |rest: &str| format!("model.layers.{at}.{rest}.weight");
-        let attention = ["q_proj", "k_proj", "v_proj"].map(|part| name(&format!("self_attn.{part}")));
+        let attention =
+            ["q_proj", "k_proj", "v_proj"].map(|part| name(&format!("self_attn.{part}")));
         let has_norms = checkpoint.tensor(&name("self_attn.q_norm")).is_some();
         layers.push(DecoderLayer {
             attention_norm: vector(name("input_layernorm"))?,
             qkv: matrix(&attention)?,
             qkv_bias: None,
             head_norms: match has_norms {
-                true => Some((vector(name("self_attn.q_norm"))?, vector(name("self_attn.k_norm"))?)),
+                true => Some((
+                    vector(name("self_attn.q_norm"))?,
+                    vector(name("self_attn.k_norm"))?,
+                )),
                 false => None,
             },
             o: matrix(&[name("self_attn.o_proj")])?,
@@ -117,11 +137,22 @@ pub(crate) fn agreement(device: &Device, folder: &Path) -> Result<Agreement> {
     let mut logits = vec![Vec::new(); tokens.len() - 1];
     logits.push(stream.extend(&tokens, &cancel)?.to_vec());
     while tokens.len() < TOKENS {
-        let next = logits.last().and_then(|logits| argmax(logits)).context("no logits")?;
+        let next = logits
+            .last()
+            .and_then(|logits| argmax(logits))
+            .context("no logits")?;
         // Greedy replies of random models fall into loops: every third token is another.
-        let next = if tokens.len() % 3 == 0 { (next * 7 + tokens.len()) % shape.vocab } else { next };
+        let next = if tokens.len().is_multiple_of(3) {
+            (next * 7 + tokens.len()) % shape.vocab
+        } else {
+            next
+        };
         tokens.push(u32::try_from(next)?);
-        logits.push(stream.extend(&tokens[tokens.len() - 1..], &cancel)?.to_vec());
+        logits.push(
+            stream
+                .extend(&tokens[tokens.len() - 1..], &cancel)?
+                .to_vec(),
+        );
     }
     let weights = Arc::new(weights_of(device, checkpoint.as_ref(), &shape)?);
     let mut alone = Decoder::new(device, shape, Arc::clone(&weights), 1)?;
@@ -149,7 +180,15 @@ pub(crate) fn agreement(device: &Device, folder: &Path) -> Result<Agreement> {
     for rows in [2, 9, 16] {
         let mut company = Decoder::new(device, shape, Arc::clone(&weights), rows)?;
         let other: Vec<u32> = tokens.iter().rev().copied().collect();
-        let prompts: Vec<&[u32]> = (0..rows).map(|row| if row == rows - 1 { &tokens[..] } else { &other[row..] }).collect();
+        let prompts: Vec<&[u32]> = (0..rows)
+            .map(|row| {
+                if row == rows - 1 {
+                    &tokens[..]
+                } else {
+                    &other[row..]
+                }
+            })
+            .collect();
         company.give(&prompts)?;
         for expected in &of_device {
             company.step()?;
@@ -168,7 +207,11 @@ fn compare(result: &mut Agreement, at: usize, expected: &[f32], got: &[f32]) -> 
     let largest = expected.iter().fold(1e-30f32, |a, b| a.max(b.abs()));
     let off = expected.iter().zip(got).fold(0.0f32, |a, (x, y)| {
         let off = (x - y).abs() / largest;
-        if off.is_nan() { f32::INFINITY } else { a.max(off) }
+        if off.is_nan() {
+            f32::INFINITY
+        } else {
+            a.max(off)
+        }
     });
     result.logits = result.logits.max(off);
     let best = argmax(expected).context("no logits")?;
@@ -176,7 +219,10 @@ fn compare(result: &mut Agreement, at: usize, expected: &[f32], got: &[f32]) -> 
         result.equal += 1;
         return Ok(());
     }
-    let second = expected.iter().enumerate().filter(|(token, _)| *token != best);
+    let second = expected
+        .iter()
+        .enumerate()
+        .filter(|(token, _)| *token != best);
     let second = second.fold(f32::NEG_INFINITY, |a, (_, b)| a.max(*b));
     let gap = expected[best] - second;
     if gap <= GAP {
@@ -185,4 +231,55 @@ fn compare(result: &mut Agreement, at: usize, expected: &[f32], got: &[f32]) -> 
         result.wrong.push((at, gap));
     }
     Ok(())
+}
+
+/// How far a prompt taken at once is from the same prompt taken step by step, by the logits after it: the largest
+/// difference in parts of the largest logit. Random weights of a small model with heads of `head_dim`.
+pub(crate) fn prefill_error(device: &Device, head_dim: usize, tokens: usize) -> Result<f32> {
+    let shape = DecoderShape {
+        hidden: 256,
+        layers: 2,
+        heads: 4,
+        kv_heads: 2,
+        head_dim,
+        inner: 512,
+        vocab: 1000,
+        context_tokens: 512,
+        epsilon: 1e-5,
+        rope_base: 1e4,
+        rope_scaling: RopeScaling::None,
+        rope_pairs: RopePairs::Halves,
+    };
+    let weights = Arc::new(DecoderWeights::random(device, &shape, (true, false), 3)?);
+    let prompt: Vec<u32> = (0..tokens as u32).map(|at| at * 7919 % 1000).collect();
+    let mut by_steps = Decoder::new(device, shape, Arc::clone(&weights), 1)?;
+    by_steps.give(&[&prompt])?;
+    for _ in 0..tokens {
+        by_steps.step()?;
+    }
+    let mut at_once = Decoder::new(device, shape, weights, 1)?;
+    at_once.prefill(&prompt)?;
+    let mut worst = 0.0f32;
+    // And a step further: the pages that were filled are read.
+    for _ in 0..2 {
+        let (expected, got) = (by_steps.logits()?, at_once.logits()?);
+        let largest = expected.iter().fold(1e-30f32, |a, b| a.max(b.abs()));
+        for (x, y) in expected.iter().zip(&got) {
+            let off = (x - y).abs() / largest;
+            worst = if off.is_nan() {
+                f32::INFINITY
+            } else {
+                worst.max(off)
+            };
+        }
+        // The same next token for both, whatever each would choose.
+        let next = [prompt.as_slice(), &[17]].concat();
+        by_steps.give(&[&next])?;
+        for _ in 0..next.len() {
+            by_steps.step()?;
+        }
+        at_once.follow(17)?;
+        at_once.step()?;
+    }
+    Ok(worst)
 }

@@ -98,14 +98,14 @@ __device__ __forceinline__ void attention(const AttentionArgs& a) {
             m = fmaxf(m, __shfl_xor_sync(0xffffffffu, m, 2));
             // A row that has seen nothing yet stays empty.
             float base = m == -INF ? 0.f : m * a.scale_log2;
-            scale[half] = exp2f(most[half] * a.scale_log2 - base);
+            scale[half] = power_of_two(most[half] * a.scale_log2 - base);
             most[half] = m;
             float sum = 0.f;
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
                 for (int j = 2 * half; j < 2 * half + 2; j++) {
-                    float e = exp2f(fmaf(s[n][j], a.scale_log2, -base));
+                    float e = power_of_two(fmaf(s[n][j], a.scale_log2, -base));
                     s[n][j] = e;
                     sum += e;
                 }
@@ -207,7 +207,7 @@ __device__ __forceinline__ void mark_wait(u32 at, u32 parity) {
     } while (!done);
 }
 
-enum { H_ROWS = 128, H_KEYS = 128, H_TILE = H_KEYS * 256 };
+enum { H_ROWS = 128, H_KEYS = 128, H_TILE = H_KEYS * 256, H_STAGES = 3 };
 
 // 128 rows of 256 bytes as two halves of 128 rows of 128 bytes.
 __device__ __forceinline__ void fetch_tile(u32 to, const u16* from, u64 stride, int first, int count, int thread) {
@@ -219,6 +219,9 @@ __device__ __forceinline__ void fetch_tile(u32 to, const u16* from, u64 stride, 
     copies_commit();
 }
 
+struct Yes { static constexpr bool value = true; };
+struct No { static constexpr bool value = false; };
+
 // Scores to weights: the new greatest scores, the factor for what was summed before, weights as pairs of bf16.
 __device__ __forceinline__ void weigh(float* s, float* most, float* total, float* scale, float scale_log2) {
 #pragma unroll
@@ -229,13 +232,13 @@ __device__ __forceinline__ void weigh(float* s, float* most, float* total, float
         m = fmaxf(m, __shfl_xor_sync(0xffffffffu, m, 1));
         m = fmaxf(m, __shfl_xor_sync(0xffffffffu, m, 2));
         float base = m == -INF ? 0.f : m * scale_log2, sum = 0.f;
-        scale[half] = exp2f(fmaf(most[half], scale_log2, -base));
+        scale[half] = power_of_two(fmaf(most[half], scale_log2, -base));
         most[half] = m;
 #pragma unroll
         for (int n = 0; n < 16; n++)
 #pragma unroll
             for (int j = 4 * n + 2 * half; j < 4 * n + 2 * half + 2; j++) {
-                s[j] = exp2f(fmaf(s[j], scale_log2, -base));
+                s[j] = power_of_two(fmaf(s[j], scale_log2, -base));
                 sum += s[j];
             }
         total[half] = total[half] * scale[half] + sum;
@@ -253,15 +256,15 @@ __device__ __forceinline__ void hide(float* s, const AttentionArgs& a, int row, 
 
 extern "C" __global__ void __launch_bounds__(384, 1) attention_hopper_d128(const __grid_constant__ AttentionArgs a) {
     extern __shared__ __align__(1024) u8 shared_hopper[];
-    __shared__ __align__(8) u64 marks[8];
-    u32 q_tile = (smem_at(shared_hopper) + 1023) & ~1023u, k_tiles = q_tile + H_TILE, v_tiles = k_tiles + 2 * H_TILE, full = smem_at(marks), empty = full + 32;
+    __shared__ __align__(8) u64 marks[4 * H_STAGES];
+    u32 q_tile = (smem_at(shared_hopper) + 1023) & ~1023u, k_tiles = q_tile + H_TILE, v_tiles = k_tiles + H_STAGES * H_TILE, full = smem_at(marks), empty = full + 16 * H_STAGES;
     int thread = threadIdx.x & 127, role = threadIdx.x >> 7, lane = thread & 31, warp = thread >> 5;
     int block = a.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x, head = blockIdx.y;
     int first = block * H_ROWS, ahead = a.keys - a.queries;
     int end = a.causal ? min(a.keys, first + H_ROWS + ahead) : a.keys, tiles = (end + H_KEYS - 1) / H_KEYS;
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 4; i++) {
-            mark_init(full + 8 * i, 64); // keys 0, keys 1, values 0, values 1
+        for (int i = 0; i < 2 * H_STAGES; i++) {
+            mark_init(full + 8 * i, 64); // those of keys, then those of values
             mark_init(empty + 8 * i, 8); // every warp of both groups
         }
     }
@@ -272,19 +275,19 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_hopper_d128(const
         // Two warps fetch keys, two values: neither waits for what the other's readers hold.
         int is_v = thread >> 6, one = thread & 63;
         const u16* from = (is_v ? a.v : a.k) + head / a.group * 128;
-        u32 to = is_v ? v_tiles : k_tiles, there = full + 16 * is_v, free = empty + 16 * is_v;
+        u32 to = is_v ? v_tiles : k_tiles, there = full + 8 * H_STAGES * is_v, free = empty + 8 * H_STAGES * is_v;
         if (!is_v) fetch_tile(q_tile, a.q + head * 128, a.q_stride, first, a.queries, one);
         for (int tile = 0; tile <= tiles; tile++) {
             if (tile < tiles) {
-                if (tile >= 2) mark_wait(free + 8 * (tile & 1), (tile / 2 - 1) & 1);
-                fetch_tile(to + (tile & 1) * H_TILE, from, a.kv_stride, tile * H_KEYS, a.keys, one);
+                if (tile >= H_STAGES) mark_wait(free + 8 * (tile % H_STAGES), (tile / H_STAGES - 1) & 1);
+                fetch_tile(to + (tile % H_STAGES) * H_TILE, from, a.kv_stride, tile * H_KEYS, a.keys, one);
             } else {
                 copies_commit();
             }
             if (tile > 0) {
                 copies_wait<1>();
                 asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-                mark_arrive(there + 8 * ((tile - 1) & 1));
+                mark_arrive(there + 8 * ((tile - 1) % H_STAGES));
             }
         }
     } else {
@@ -295,49 +298,76 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_hopper_d128(const
 #pragma unroll
         for (int i = 0; i < 64; i++) out[i] = s[i] = 0.f;
         u32 q_rows = q_tile + group * 8192;
-        // Group 0 asks first.
-        if (group == 1) asm volatile("bar.arrive 2, 256;" ::: "memory");
-        for (int tile = 0; tile < tiles; tile++) {
-            int stage = tile & 1, parity = (tile >> 1) & 1;
-            mark_wait(full + 8 * stage, parity);
-            asm volatile("bar.sync %0, 256;" :: "r"(2 + group) : "memory");
-            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-            u32 keys = k_tiles + stage * H_TILE;
+        // Tiles that every query of the block sees whole: the others are looked at key by key, in code of their own,
+        // because the compiler gives up overlap where it cannot tell which sums are awaited.
+        int whole = min(tiles, a.keys / H_KEYS);
+        if (a.causal) whole = min(whole, max(0, first + ahead + 1) / H_KEYS);
+        auto ask_scores = [&](int tile) {
+            u32 keys = k_tiles + tile % H_STAGES * H_TILE;
 #pragma unroll
             for (int k = 0; k < 8; k++)
                 wgmma_scores(s, swapped_at(q_rows + (k >> 2) * 16384 + (k & 3) * 32, 16, 1024), swapped_at(keys + (k >> 2) * 16384 + (k & 3) * 32, 16, 1024), k > 0);
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-            if (tile > 0) {
-                int old = (tile - 1) & 1;
-                mark_wait(full + 16 + 8 * old, ((tile - 1) >> 1) & 1);
-                u32 values = v_tiles + old * H_TILE;
+        };
+        auto ask_sums = [&](int tile) {
+            u32 values = v_tiles + tile % H_STAGES * H_TILE;
 #pragma unroll
-                for (int k = 0; k < 8; k++) wgmma_sums(out, p[4 * k], p[4 * k + 1], p[4 * k + 2], p[4 * k + 3], swapped_at(values + k * 2048, 16384, 1024));
-                asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-                asm volatile("bar.arrive %0, 256;" :: "r"(3 - group) : "memory");
-                asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-            } else {
-                asm volatile("bar.arrive %0, 256;" :: "r"(3 - group) : "memory");
-                asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-            }
-            if (lane == 0) mark_arrive(empty + 8 * stage);
-            int last_row = first + group * 64 + warp * 16;
-            if (tile * H_KEYS + H_KEYS > a.keys || (a.causal && tile * H_KEYS + H_KEYS > last_row + ahead + 1)) hide(s, a, row, tile * H_KEYS + column, ahead);
-            weigh(s, most, total, scale, a.scale_log2);
-            asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-            if (tile > 0 && lane == 0) mark_arrive(empty + 16 + 8 * ((tile - 1) & 1));
-#pragma unroll
-            for (int i = 0; i < 64; i++) out[i] *= scale[(i >> 1) & 1];
+            for (int k = 0; k < 8; k++) wgmma_sums(out, p[4 * k], p[4 * k + 1], p[4 * k + 2], p[4 * k + 3], swapped_at(values + k * 2048, 16384, 1024));
+            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        };
+        auto pack_weights = [&]() {
 #pragma unroll
             for (int i = 0; i < 32; i++) p[i] = to_bf2(s[2 * i], s[2 * i + 1]);
-        }
-        int old = (tiles - 1) & 1;
-        mark_wait(full + 16 + 8 * old, ((tiles - 1) >> 1) & 1);
+        };
+        auto step = [&](auto seen_whole, int tile) {
+            int before = tile - 1;
+            mark_wait(full + 8 * (tile % H_STAGES), (tile / H_STAGES) & 1);
+            mark_wait(full + 8 * (H_STAGES + before % H_STAGES), (before / H_STAGES) & 1);
+            asm volatile("bar.sync %0, 256;" :: "r"(2 + group) : "memory");
+            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+            ask_scores(tile);
+            ask_sums(before);
+            asm volatile("bar.arrive %0, 256;" :: "r"(3 - group) : "memory");
+            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+            hold<64>(s);
+            if (lane == 0) mark_arrive(empty + 8 * (tile % H_STAGES));
+            if (!seen_whole.value) hide(s, a, row, tile * H_KEYS + column, ahead);
+            weigh(s, most, total, scale, a.scale_log2);
+            // Weights are made while the matrix units add up the last tile's. The assembler would wait first; it keeps a
+            // store where it is, and this one, which never happens, needs all weights.
+            asm volatile("{ .reg .pred p; setp.lt.f32 p, %0, 0f00000000; @p st.shared.f32 [%1], %0; }" :: "f"(total[0] + total[1]), "r"(q_tile) : "memory");
+            hold<64>(s);
+            asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+            hold<64>(out);
+            if (lane == 0) mark_arrive(empty + 8 * (H_STAGES + before % H_STAGES));
+#pragma unroll
+            for (int i = 0; i < 64; i++) out[i] *= scale[(i >> 1) & 1];
+            pack_weights();
+        };
+        // Group 0 asks first.
+        if (group == 1) asm volatile("bar.arrive 2, 256;" ::: "memory");
+        mark_wait(full, 0);
+        asm volatile("bar.sync %0, 256;" :: "r"(2 + group) : "memory");
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        ask_scores(0);
+        asm volatile("bar.arrive %0, 256;" :: "r"(3 - group) : "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        hold<64>(s);
+        if (lane == 0) mark_arrive(empty);
+        if (whole == 0) hide(s, a, row, column, ahead);
+        weigh(s, most, total, scale, a.scale_log2);
+        pack_weights();
+        int tile = 1;
+        for (; tile < whole; tile++) step(Yes{}, tile);
+        for (; tile < tiles; tile++) step(No{}, tile);
+        int old = (tiles - 1) % H_STAGES;
+        mark_wait(full + 8 * (H_STAGES + old), ((tiles - 1) / H_STAGES) & 1);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
         for (int k = 0; k < 8; k++) wgmma_sums(out, p[4 * k], p[4 * k + 1], p[4 * k + 2], p[4 * k + 3], swapped_at(v_tiles + old * H_TILE + k * 2048, 16384, 1024));
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        hold<64>(out);
         // Both groups leave with the barriers even.
         if (group == 0) asm volatile("bar.sync 2, 256;" ::: "memory");
 #pragma unroll

@@ -1,9 +1,12 @@
 // Convolutions 3 x 3 of pictures, f16 in and out, sums in f32, with bias, PReLU and, at the end of a network,
 // the pixel shuffle and the picture itself fused.
 //
-// Pictures lie as [height + 2][channels / 8][width + 2, rounded up][8] f16 with a border of zeros, which nothing ever
-// writes: a row of 8 channels is one run of 16-byte pixels, so every tap is the same rows from another
+// Pictures lie as [height + 2][channels / 8][pitch][8] f16, pixel x of a row at x + LEFT, with a border of zeros, which
+// nothing ever writes: a row of 8 channels is one run of 16-byte pixels, so every tap is the same rows from another
 // start, and no border is special. Weights: [9 taps][channels / 8][64 outputs][8]; of 8 channels a tenth tap of zeros.
+
+// Rows of pixels begin at multiples of 128 bytes, so that stores fill whole lines.
+enum { LEFT = 8 };
 
 struct ConvArgs {
     const u16* in;
@@ -14,6 +17,7 @@ struct ConvArgs {
     const u16* base;     // LAST: picture of 8 channels whose first three are added
     int height, width, pitch; // pitch: pixels of a row with its border
     int scale;           // LAST: 2 or 4; there are 3 scale^2 outputs
+    int parts;           // of a strip, one a block; 0: strips end to end are divided among the blocks
 };
 
 __device__ __forceinline__ void barrier_init(u32 at, u32 count) { asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(at), "r"(count) : "memory"); }
@@ -42,7 +46,7 @@ __device__ __forceinline__ void shuffle(const ConvArgs& a, const float* sums, in
     for (int p = thread; p < tile; p += threads) {
         int x = x0 + p;
         if (x >= a.width) break;
-        const u32* base = (const u32*)(a.base + ((u64)(y + 1) * a.pitch + x + 1) * 8);
+        const u32* base = (const u32*)(a.base + ((u64)(y + 1) * a.pitch + x + LEFT) * 8);
         u32 rg = base[0], b = base[1];
         float rgb[3] = {half_lo(rg), half_hi(rg), half_lo(b)};
 #pragma unroll
@@ -99,7 +103,15 @@ __device__ __forceinline__ void conv_strips(const ConvArgs& a) {
     u32 full = barriers, done = barriers + 8 * SLOTS, ready = barriers + 16 * SLOTS;
     int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31;
     int strips = (a.width + STRIP - 1) / STRIP;
-    int first = (int)((long long)blockIdx.x * strips * a.height / gridDim.x), last = (int)((long long)(blockIdx.x + 1) * strips * a.height / gridDim.x);
+    int first, last;
+    if (a.parts) {
+        int strip = blockIdx.x / a.parts, part = blockIdx.x % a.parts;
+        first = strip * a.height + part * a.height / a.parts;
+        last = strip * a.height + (part + 1) * a.height / a.parts;
+    } else {
+        first = (int)((long long)blockIdx.x * strips * a.height / gridDim.x);
+        last = (int)((long long)(blockIdx.x + 1) * strips * a.height / gridDim.x);
+    }
     if (thread == 0) {
         for (int s = 0; s < SLOTS; s++) {
             barrier_init(full + 8 * s, 1);
@@ -123,7 +135,7 @@ __device__ __forceinline__ void conv_strips(const ConvArgs& a) {
                     if (m >= SLOTS) barrier_wait(done + 8 * (m % SLOTS), (m / SLOTS - 1) & 1);
                     u32 slot = slots + (m % SLOTS) * SLOT, barrier = full + 8 * (m % SLOTS);
                     barrier_expect(barrier, SLOT);
-                    const u16* row = a.in + ((u64)(y0 + r) * CHUNKS * a.pitch + strip * STRIP) * 8;
+                    const u16* row = a.in + ((u64)(y0 + r) * CHUNKS * a.pitch + strip * STRIP + LEFT - 1) * 8;
                     for (int c = 0; c < CHUNKS; c++) bulk_load(slot + c * SLOT_PX * 16, row + (u64)c * a.pitch * 8, SLOT_PX * 16, barrier);
                 }
                 at += rows;
@@ -169,6 +181,7 @@ __device__ __forceinline__ void conv_strips(const ConvArgs& a) {
             }
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
             asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+            hold<64>(c);
             // Both groups' warps are past their reads once each has arrived here.
             asm volatile("bar.sync %0, 128;" :: "r"(group + 1) : "memory");
             if (leader) {
@@ -216,7 +229,7 @@ __device__ __forceinline__ void conv_strips(const ConvArgs& a) {
             if (leader) {
                 u32 bytes = min((int)STRIP, a.width - x0) * 16;
                 for (int ch = 0; ch < 8; ch++)
-                    bulk_store(a.out + (((u64)(y + 1) * 8 + ch) * a.pitch + x0 + 1) * 8, stage + ch * STRIP * 16, bytes);
+                    bulk_store(a.out + (((u64)(y + 1) * 8 + ch) * a.pitch + x0 + LEFT) * 8, stage + ch * STRIP * 16, bytes);
                 asm volatile("cp.async.bulk.commit_group;" ::: "memory");
             }
         }
@@ -253,8 +266,9 @@ __device__ __forceinline__ void conv_tiles(const ConvArgs& a) {
         __syncthreads();
         for (int i = thread; i < 3 * CHUNKS * TILE_PX; i += blockDim.x) {
             int p = i % TILE_PX, c = i / TILE_PX % CHUNKS, r = i / TILE_PX / CHUNKS;
-            bool real = x0 + p < a.pitch;
-            copy16_async(rows + i * 16, a.in + (((u64)(y + r) * CHUNKS + c) * a.pitch + (real ? x0 + p : 0)) * 8, real);
+            int x = x0 + p + LEFT - 1;
+            bool real = x < a.pitch;
+            copy16_async(rows + i * 16, a.in + (((u64)(y + r) * CHUNKS + c) * a.pitch + (real ? x : 0)) * 8, real);
         }
         copies_commit();
         copies_wait<0>();
@@ -311,7 +325,7 @@ __device__ __forceinline__ void conv_tiles(const ConvArgs& a) {
             __syncthreads();
             for (int i = thread; i < 8 * TILE; i += blockDim.x) {
                 int p = i % TILE, c = i / TILE;
-                if (x0 + p < a.width) ((V4*)a.out)[((u64)(y + 1) * 8 + c) * a.pitch + x0 + p + 1] = ((const V4*)stage)[c * TILE + p];
+                if (x0 + p < a.width) ((V4*)a.out)[((u64)(y + 1) * 8 + c) * a.pitch + x0 + p + LEFT] = ((const V4*)stage)[c * TILE + p];
             }
         }
     }
@@ -326,7 +340,7 @@ extern "C" __global__ void picture_pack_rgb(const u16* rgb, u16* out, int height
     if (x >= width) return;
     u64 plane = (u64)height * width, at = (u64)y * width + x;
     V4 v = {(u32)rgb[at] | ((u32)rgb[plane + at] << 16), (u32)rgb[2 * plane + at], 0, 0};
-    ((V4*)out)[(u64)(y + 1) * pitch + x + 1] = v;
+    ((V4*)out)[(u64)(y + 1) * pitch + x + LEFT] = v;
 }
 
 // [3][height][width] to [3][height / 2][width / 2], f16, by cubic convolution with a = -3/4: a pixel of the half lies in the

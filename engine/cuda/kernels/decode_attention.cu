@@ -169,25 +169,27 @@ __device__ __forceinline__ void decode_attention(const DecodeArgs& a) {
         mine[(u64)h * a.max_pages * (D + 2) + d] = summed(h, d);
     }
     if (threadIdx.x < 2 * GROUP) mine[(u64)(threadIdx.x / 2) * a.max_pages * (D + 2) + D + (threadIdx.x & 1)] = extent[threadIdx.x / 2][threadIdx.x & 1];
-    __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) is_last = atomicAdd(a.counters + row * a.kv_heads + head, 1u) == (u32)pages - 1;
+    if (threadIdx.x == 0) {
+        // Releases what the block wrote, and sees what the blocks before it wrote.
+        u32 before;
+        asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(a.counters + row * a.kv_heads + head) : "memory");
+        is_last = before == (u32)pages - 1;
+    }
     __syncthreads();
     if (!is_last) return;
-    __threadfence();
     const float* all = a.partial + (u64)(row * a.heads + head * GROUP) * a.max_pages * (D + 2);
     for (int i = threadIdx.x; i < GROUP * D; i += blockDim.x) {
         int h = i / D, d = i % D;
         const float* from = all + (u64)h * a.max_pages * (D + 2);
-        float most = -INF;
+        float most = -INF, sum = 0.f, total = 0.f;
 #pragma unroll 4
-        for (int p = 0; p < pages; p++) most = fmaxf(most, __ldcg(from + p * (D + 2) + D));
-        float sum = 0.f, total = 0.f;
-#pragma unroll 4
-        for (int p = 0; p < pages; p++) {
-            float e = __expf(__ldcg(from + p * (D + 2) + D) - most);
-            sum = fmaf(e, __ldcg(from + p * (D + 2) + d), sum);
-            total = fmaf(e, __ldcg(from + p * (D + 2) + D + 1), total);
+        for (int p = 0; p < pages; p++, from += D + 2) {
+            float m = __ldcg(from + D), t = __ldcg(from + D + 1), v = __ldcg(from + d), now = fmaxf(most, m);
+            float old = __expf(most - now), fresh_share = __expf(m - now);
+            sum = fmaf(sum, old, v * fresh_share);
+            total = fmaf(total, old, t * fresh_share);
+            most = now;
         }
         out[i] = to_bf(sum / total);
     }

@@ -75,6 +75,12 @@ extern "C" __global__ void silu_mul_bf16(const u16* gate_up, u16* out, int inner
     r.w = to_bf2(silu(bf_lo(g.w)) * bf_lo(u.w), silu(bf_hi(g.w)) * bf_hi(u.w));
     ((V4*)out)[i] = r;
 }
+// x[row] = table[ids[row]]; table: [vocab, hidden] bf16, x: f32. One block a row.
+extern "C" __global__ void embed_rows(const u16* table, const u32* ids, float* x, int hidden, int vocab) {
+    u32 id = ids[blockIdx.x];
+    const u16* from = table + (u64)(id < (u32)vocab ? id : 0u) * hidden;
+    for (int i = threadIdx.x; i < hidden; i += blockDim.x) x[(u64)blockIdx.x * hidden + i] = bf_one(from[i]);
+}
 extern "C" __global__ void add_f32(float* x, const float* y, u64 n) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) x[i] += y[i];

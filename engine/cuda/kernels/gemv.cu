@@ -195,7 +195,7 @@ __device__ __forceinline__ void gemv_bf16(const GemvArgs& a) {
 }
 
 #define GEMV(NAME, PRO, EPI) \
-    extern "C" __global__ void __launch_bounds__(256, 3) NAME(const __grid_constant__ GemvArgs a) { gemv_bf16<PRO, EPI, 1, 4, PRO == NORM>(a); } \
+    extern "C" __global__ void __launch_bounds__(256, PRO == NORM ? 3 : 2) NAME(const __grid_constant__ GemvArgs a) { gemv_bf16<PRO, EPI, 1, 4, PRO == NORM>(a); } \
     extern "C" __global__ void __launch_bounds__(256, 2) NAME##_16(const __grid_constant__ GemvArgs a) { gemv_bf16<PRO, EPI, 2, 4, false>(a); }
 GEMV(gemv_store, PLAIN, STORE)
 GEMV(gemv_add, PLAIN, ADD)
@@ -297,7 +297,7 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
     const u32* w_high = (const u32*)a.w + high * (steps * 16) + 4 * t;
     const u32* s_low = (const u32*)a.w2 + low * (a.k / GROUP);
     const u32* s_high = (const u32*)a.w2 + high * (a.k / GROUP);
-    constexpr int AHEAD = 2, PARTS = 4 / WORDS;
+    constexpr int AHEAD = 1, PARTS = 4 / WORDS;
     V4 p[AHEAD], q[AHEAD];
     u32 scale_low[AHEAD][PARTS], scale_high[AHEAD][PARTS];
     auto ask = [&](int u, int s) {
@@ -384,7 +384,7 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
 
 extern "C" __global__ void __launch_bounds__(256, 3) gemv_q8_store(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 1, 4>(a); }
 extern "C" __global__ void __launch_bounds__(256, 2) gemv_q8_store_16(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 2, 4>(a); }
-extern "C" __global__ void __launch_bounds__(256, 2) gemv_q4_g64_store(const __grid_constant__ GemvArgs a) { gemv_q4<64, STORE, 1>(a); }
+extern "C" __global__ void __launch_bounds__(256, 3) gemv_q4_g64_store(const __grid_constant__ GemvArgs a) { gemv_q4<64, STORE, 1>(a); }
 extern "C" __global__ void __launch_bounds__(256, 1) gemv_q4_g64_store_16(const __grid_constant__ GemvArgs a) { gemv_q4<64, STORE, 2>(a); }
-extern "C" __global__ void __launch_bounds__(256, 2) gemv_q4_g32_store(const __grid_constant__ GemvArgs a) { gemv_q4<32, STORE, 1>(a); }
+extern "C" __global__ void __launch_bounds__(256, 3) gemv_q4_g32_store(const __grid_constant__ GemvArgs a) { gemv_q4<32, STORE, 1>(a); }
 extern "C" __global__ void __launch_bounds__(256, 1) gemv_q4_g32_store_16(const __grid_constant__ GemvArgs a) { gemv_q4<32, STORE, 2>(a); }

@@ -54,6 +54,12 @@ __device__ __forceinline__ V4 load_stream(const void* p) {
     return v;
 }
 
+__device__ __forceinline__ float power_of_two(float v) {
+    float r;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v));
+    return r;
+}
+
 __device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll
     for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
@@ -106,4 +112,11 @@ template <int LEFT> __device__ __forceinline__ void copies_wait() {
 __device__ __forceinline__ u32 scatter_bits(u32 x) {
     x ^= x >> 16; x *= 0x7feb352du; x ^= x >> 15; x *= 0x846ca68bu; x ^= x >> 16;
     return x;
+}
+
+// The compiler may not move what makes or uses these values across: results of the matrix units are only there
+// after a wait that it does not connect with them.
+template <int N> __device__ __forceinline__ void hold(float* v) {
+#pragma unroll
+    for (int i = 0; i < N; i++) asm volatile("" : "+f"(v[i]) :: "memory");
 }

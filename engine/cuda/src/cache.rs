@@ -84,7 +84,10 @@ impl CubinCache {
         if let Some(path) = self.path(key)
             && let Err(error) = fs::remove_file(&path)
         {
-            tracing::debug!("a file of compiled kernels stays: {error}: {}", path.display());
+            tracing::debug!(
+                "a file of compiled kernels stays: {error}: {}",
+                path.display()
+            );
         }
     }
 
@@ -132,7 +135,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = CubinCache::new(Some(folder.path().join("new/kernels")));
         let key = CubinCache::key("x", "sm_90a", (13, 0));
-        assert_eq!(cache.get_or_compile(key, compiled).unwrap(), b"machine code");
+        assert_eq!(
+            cache.get_or_compile(key, compiled).unwrap(),
+            b"machine code"
+        );
         assert_eq!(cache.get_or_compile(key, never).unwrap(), b"machine code");
         for other in [
             CubinCache::key("y", "sm_90a", (13, 0)),
@@ -160,7 +166,10 @@ mod tests {
         for bytes in [flipped, foreign, torn, Vec::new(), MAGIC.to_vec()] {
             fs::write(&path, &bytes).unwrap();
             assert_eq!(cache.kept(key), None, "{bytes:?}");
-            assert_eq!(cache.get_or_compile(key, compiled).unwrap(), b"machine code");
+            assert_eq!(
+                cache.get_or_compile(key, compiled).unwrap(),
+                b"machine code"
+            );
             assert_eq!(fs::read(&path).unwrap(), whole);
         }
     }
@@ -174,7 +183,10 @@ mod tests {
         let cache = CubinCache::new(Some(file.join("kernels")));
         let key = CubinCache::key("x", "sm_90a", (13, 0));
         for _ in 0..2 {
-            assert_eq!(cache.get_or_compile(key, compiled).unwrap(), b"machine code");
+            assert_eq!(
+                cache.get_or_compile(key, compiled).unwrap(),
+                b"machine code"
+            );
         }
         assert_eq!(CubinCache::new(None).kept(key), None);
     }

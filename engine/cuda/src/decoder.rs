@@ -1,62 +1,16 @@
 //! Decode steps of a dense decoder as one graph: five launches a layer, tokens chosen and fed back on the device.
 
+mod weights;
+
 use std::sync::Arc;
 
-use engine_tensor::ops::{RopePairs, RopeScaling};
-
+pub use self::weights::{DecoderLayer, DecoderShape, DecoderWeights};
 use crate::error::ensure;
 use crate::ops::{
-    Begin, GEMV_ROWS, Gemv, GemvEnd, PAGE, Step, begin, decode_attention, fill_bf16, gemv,
-    rope_turns,
+    Begin, GEMV_ROWS, Gemv, GemvEnd, PAGE, Step, begin, decode_attention, gemv, rope_turns,
 };
+use crate::prefill::{Places, Prefill};
 use crate::{Buffer, CudaError, Device, Graph};
-
-/// Sizes of a dense decoder.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DecoderShape {
-    /// Elements of the residual stream: a multiple of 32.
-    pub hidden: usize,
-    /// Layers.
-    pub layers: usize,
-    /// Heads of queries.
-    pub heads: usize,
-    /// Heads of keys and values.
-    pub kv_heads: usize,
-    /// Elements of a head.
-    pub head_dim: usize,
-    /// Elements between the products of a feed-forward layer: a multiple of 32.
-    pub inner: usize,
-    /// Size of the vocabulary.
-    pub vocab: usize,
-    /// Most positions of a stream.
-    pub context_tokens: usize,
-    /// Of every norm.
-    pub epsilon: f32,
-    /// Base of the rotary frequencies.
-    pub rope_base: f64,
-    /// How they are stretched.
-    pub rope_scaling: RopeScaling,
-    /// Which elements of a head form a pair.
-    pub rope_pairs: RopePairs,
-}
-
-impl DecoderShape {
-    fn q_width(&self) -> usize {
-        self.heads * self.head_dim
-    }
-
-    fn qkv_width(&self) -> usize {
-        (self.heads + 2 * self.kv_heads) * self.head_dim
-    }
-
-    /// Bytes of weights that a step reads.
-    pub fn step_bytes(&self) -> usize {
-        let layer = self.qkv_width() * self.hidden
-            + self.q_width() * self.hidden
-            + 3 * self.inner * self.hidden;
-        2 * (self.layers * layer + self.vocab * self.hidden)
-    }
-}
 
 /// A launch of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,90 +38,6 @@ impl DecoderPart {
         Self::Gate,
         Self::Down,
     ];
-}
-
-/// Weights of a layer. Matrices are bf16 `[outputs, inputs]`, the rest f32.
-#[derive(Debug)]
-pub struct DecoderLayer {
-    /// `[hidden]`.
-    pub attention_norm: Buffer,
-    /// Queries, keys and values below each other: `[(heads + 2 kv_heads) * head_dim, hidden]`.
-    pub qkv: Buffer,
-    /// Their bias.
-    pub qkv_bias: Option<Buffer>,
-    /// Norms of each head of queries and of keys: `[head_dim]` each.
-    pub head_norms: Option<(Buffer, Buffer)>,
-    /// `[hidden, heads * head_dim]`.
-    pub o: Buffer,
-    /// `[hidden]`.
-    pub mlp_norm: Buffer,
-    /// `[inner, hidden]`.
-    pub gate: Buffer,
-    /// `[inner, hidden]`.
-    pub up: Buffer,
-    /// `[hidden, inner]`.
-    pub down: Buffer,
-}
-
-/// Weights of a decoder.
-#[derive(Debug)]
-pub struct DecoderWeights {
-    /// `[vocab, hidden]`, bf16.
-    pub embed: Buffer,
-    /// In their order.
-    pub layers: Vec<DecoderLayer>,
-    /// `[hidden]`, f32.
-    pub norm: Buffer,
-    /// `[vocab, hidden]`, bf16; the table of embeddings when `None`.
-    pub head: Option<Buffer>,
-}
-
-impl DecoderWeights {
-    /// Random weights made on the device, norms of ones: for benches.
-    ///
-    /// # Errors
-    /// Those of an allocation and a launch.
-    pub fn random(
-        device: &Device,
-        shape: &DecoderShape,
-        (head_norms, tied): (bool, bool),
-        seed: u32,
-    ) -> Result<Self, CudaError> {
-        let mut seed = seed;
-        let mut matrix = |n: usize, k: usize| {
-            let to = device.alloc(n * k * 2)?;
-            seed += 1;
-            fill_bf16(device, &to, seed, 0.035)?;
-            Ok::<Buffer, CudaError>(to)
-        };
-        let ones = |n: usize| device.upload(&vec![1.0f32; n]);
-        let mut layers = Vec::new();
-        for _ in 0..shape.layers {
-            layers.push(DecoderLayer {
-                attention_norm: ones(shape.hidden)?,
-                qkv: matrix(shape.qkv_width(), shape.hidden)?,
-                qkv_bias: None,
-                head_norms: match head_norms {
-                    true => Some((ones(shape.head_dim)?, ones(shape.head_dim)?)),
-                    false => None,
-                },
-                o: matrix(shape.hidden, shape.q_width())?,
-                mlp_norm: ones(shape.hidden)?,
-                gate: matrix(shape.inner, shape.hidden)?,
-                up: matrix(shape.inner, shape.hidden)?,
-                down: matrix(shape.hidden, shape.inner)?,
-            });
-        }
-        Ok(Self {
-            embed: matrix(shape.vocab, shape.hidden)?,
-            layers,
-            norm: ones(shape.hidden)?,
-            head: match tied {
-                true => None,
-                false => Some(matrix(shape.vocab, shape.hidden)?),
-            },
-        })
-    }
 }
 
 /// Memory of the streams of a call.
@@ -204,6 +74,7 @@ pub struct Decoder {
     max_pages: usize,
     steps: usize,
     memory: Memory,
+    prefill: Option<Prefill>,
 }
 
 impl Decoder {
@@ -219,13 +90,27 @@ impl Decoder {
     ) -> Result<Self, CudaError> {
         const OP: &str = "a decoder";
         ensure((1..=GEMV_ROWS).contains(&rows), OP, "rows", rows, "1 to 16")?;
-        ensure(weights.layers.len() == shape.layers, OP, "layers", weights.layers.len(), shape.layers)?;
-        ensure(shape.context_tokens > 0, OP, "context", shape.context_tokens, "over 0")?;
+        ensure(
+            weights.layers.len() == shape.layers,
+            OP,
+            "layers",
+            weights.layers.len(),
+            shape.layers,
+        )?;
+        ensure(
+            shape.context_tokens > 0,
+            OP,
+            "context",
+            shape.context_tokens,
+            "over 0",
+        )?;
         let max_pages = shape.context_tokens.div_ceil(PAGE);
         let context = max_pages * PAGE;
         let page = shape.kv_heads * PAGE * shape.head_dim * 2;
         let turns = rope_turns(shape.head_dim, shape.rope_base, shape.rope_scaling, context)?;
-        let pages: Vec<i32> = (0..rows * max_pages).filter_map(|at| i32::try_from(at).ok()).collect();
+        let pages: Vec<i32> = (0..rows * max_pages)
+            .filter_map(|at| i32::try_from(at).ok())
+            .collect();
         let caches = || -> Result<Vec<Buffer>, CudaError> {
             let bytes = rows * max_pages * page;
             (0..shape.layers).map(|_| device.zeros(bytes)).collect()
@@ -256,6 +141,7 @@ impl Decoder {
             max_pages,
             steps: 0,
             memory,
+            prefill: None,
         })
     }
 
@@ -266,23 +152,86 @@ impl Decoder {
     pub fn give(&mut self, prompts: &[&[u32]]) -> Result<(), CudaError> {
         const OP: &str = "a decoder";
         let context = self.max_pages * PAGE;
-        ensure(prompts.len() == self.rows, OP, "streams", prompts.len(), self.rows)?;
+        ensure(
+            prompts.len() == self.rows,
+            OP,
+            "streams",
+            prompts.len(),
+            self.rows,
+        )?;
         let mut tokens = vec![0u32; self.rows * context];
         let mut given = Vec::new();
         for (to, prompt) in tokens.chunks_exact_mut(context).zip(prompts) {
-            ensure((1..=context).contains(&prompt.len()), OP, "tokens", prompt.len(), format_args!("1 to {context}"))?;
+            ensure(
+                (1..=context).contains(&prompt.len()),
+                OP,
+                "tokens",
+                prompt.len(),
+                format_args!("1 to {context}"),
+            )?;
             let vocab = self.shape.vocab;
             let worst = prompt.iter().max().copied().unwrap_or(0) as usize;
-            ensure(worst < vocab, OP, "token", worst, format_args!("under {vocab}"))?;
+            ensure(
+                worst < vocab,
+                OP,
+                "token",
+                worst,
+                format_args!("under {vocab}"),
+            )?;
             to[..prompt.len()].copy_from_slice(prompt);
             given.push(i32::try_from(prompt.len()).unwrap_or(i32::MAX));
         }
         self.device.write(&self.memory.tokens, 0, &tokens)?;
         self.device.write(&self.memory.given, 0, &given)?;
-        self.device.write(&self.memory.positions, 0, &vec![-1i32; self.rows])?;
-        self.device.write(&self.memory.best, 0, &vec![0u64; self.rows])?;
+        self.device
+            .write(&self.memory.positions, 0, &vec![-1i32; self.rows])?;
+        self.device
+            .write(&self.memory.best, 0, &vec![0u64; self.rows])?;
         self.steps = 0;
         Ok(())
+    }
+
+    /// Empties the one stream and takes it through `tokens` at once; steps go on from there. Results differ from those
+    /// of steps by roundings of bf16.
+    ///
+    /// # Errors
+    /// As [`Decoder::give`]; `Shape` for several streams and sizes without a kernel; `Missing`.
+    pub fn prefill(&mut self, tokens: &[u32]) -> Result<(), CudaError> {
+        ensure(self.rows == 1, "prefill", "streams", self.rows, 1)?;
+        self.give(&[tokens])?;
+        let room = self.max_pages * PAGE;
+        let prefill = match self.prefill.take() {
+            Some(prefill) if prefill.tokens() >= tokens.len() => prefill,
+            _ => Prefill::new(
+                &self.device,
+                &self.shape,
+                tokens.len().next_multiple_of(128).min(room),
+            )?,
+        };
+        let run = self.run_prefill(&prefill, tokens);
+        self.prefill = Some(prefill);
+        run?;
+        let last = i32::try_from(tokens.len() - 1).unwrap_or(i32::MAX);
+        self.device.write(&self.memory.positions, 0, &[last])?;
+        self.steps = tokens.len();
+        Ok(())
+    }
+
+    fn run_prefill(&self, prefill: &Prefill, tokens: &[u32]) -> Result<(), CudaError> {
+        let (device, shape, memory) = (&self.device, &self.shape, &self.memory);
+        prefill.begin(device, &self.weights.embed, shape, tokens)?;
+        for (index, layer) in self.weights.layers.iter().enumerate() {
+            let places = Places {
+                turns: &memory.turns,
+                pages: &memory.pages,
+                keys: &memory.keys[index],
+                values: &memory.values[index],
+                max_pages: self.max_pages,
+            };
+            prefill.layer(device, shape, (layer, &places), tokens.len())?;
+        }
+        prefill.row(device, shape.hidden, tokens.len() - 1, &memory.x)?;
+        self.launch_head()
     }
 
     /// Takes every stream on by one token, as recorded launches; does not wait.
@@ -313,6 +262,39 @@ impl Decoder {
         self.launch()
     }
 
+    /// Gives every stream `token` as its next, whatever was chosen.
+    ///
+    /// # Errors
+    /// `Shape` when it is not in the vocabulary or the context is full; `Driver`.
+    pub fn follow(&mut self, token: u32) -> Result<(), CudaError> {
+        const OP: &str = "a decoder";
+        let (context, vocab) = (self.max_pages * PAGE, self.shape.vocab);
+        ensure(
+            (token as usize) < vocab,
+            OP,
+            "token",
+            token as usize,
+            format_args!("under {vocab}"),
+        )?;
+        ensure(
+            self.steps < context,
+            OP,
+            "position",
+            self.steps,
+            format_args!("under {context}"),
+        )?;
+        let given = i32::try_from(self.steps + 1).unwrap_or(i32::MAX);
+        for row in 0..self.rows {
+            self.device.write(
+                &self.memory.tokens,
+                4 * (row * context + self.steps),
+                &[token],
+            )?;
+        }
+        self.device
+            .write(&self.memory.given, 0, &vec![given; self.rows])
+    }
+
     /// Puts the streams' positions to `position` without making what lies before: for benches, whose keys and values
     /// are zeros there.
     ///
@@ -320,15 +302,28 @@ impl Decoder {
     /// `Shape` beyond the context; `Driver`.
     pub fn skip_to(&mut self, position: usize) -> Result<(), CudaError> {
         let context = self.max_pages * PAGE;
-        ensure(position < context, "a decoder", "position", position, format_args!("under {context}"))?;
+        ensure(
+            position < context,
+            "a decoder",
+            "position",
+            position,
+            format_args!("under {context}"),
+        )?;
         let at = i32::try_from(position).unwrap_or(i32::MAX) - 1;
         self.steps = position;
-        self.device.write(&self.memory.positions, 0, &vec![at; self.rows])
+        self.device
+            .write(&self.memory.positions, 0, &vec![at; self.rows])
     }
 
     fn count(&mut self) -> Result<(), CudaError> {
         let context = self.max_pages * PAGE;
-        ensure(self.steps < context, "a decoder", "position", self.steps, format_args!("under {context}"))?;
+        ensure(
+            self.steps < context,
+            "a decoder",
+            "position",
+            self.steps,
+            format_args!("under {context}"),
+        )?;
         self.steps += 1;
         Ok(())
     }
@@ -338,9 +333,16 @@ impl Decoder {
     /// # Errors
     /// `Shape`; `Driver`, `Fault`.
     pub fn tokens(&self, row: usize) -> Result<Vec<u32>, CudaError> {
-        ensure(row < self.rows, "a decoder", "row", row, format_args!("under {}", self.rows))?;
+        ensure(
+            row < self.rows,
+            "a decoder",
+            "row",
+            row,
+            format_args!("under {}", self.rows),
+        )?;
         let context = self.max_pages * PAGE;
-        self.device.read(&self.memory.tokens, 4 * row * context, self.steps)
+        self.device
+            .read(&self.memory.tokens, 4 * row * context, self.steps)
     }
 
     /// Logits of the last step: `[rows, vocab]`.
@@ -348,7 +350,8 @@ impl Decoder {
     /// # Errors
     /// `Driver`, `Fault`.
     pub fn logits(&self) -> Result<Vec<f32>, CudaError> {
-        self.device.read(&self.memory.logits, 0, self.rows * self.shape.vocab)
+        self.device
+            .read(&self.memory.logits, 0, self.rows * self.shape.vocab)
     }
 
     fn launch(&self) -> Result<(), CudaError> {

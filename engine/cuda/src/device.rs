@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use self::plain::Plain;
 use cudarc::driver::result;
 
+use crate::CudaError;
 use crate::args::Args;
 use crate::cache::CubinCache;
 use crate::compile::{compile, compiler_version};
@@ -14,7 +15,6 @@ use crate::error::Launched;
 use crate::kernels::{SOURCES, Source};
 use crate::memory::{Buffer, DeviceMemory, MemoryFigures, Pinned, Pool, SharedPool};
 use crate::probe::DeviceInfo;
-use crate::{CudaError, Missing};
 
 /// Launches that a fault names.
 const RECENT: usize = 64;
@@ -92,10 +92,7 @@ pub(crate) struct Kernel {
 }
 
 fn code_of(source: &'static Source, arch: &str, cache: &CubinCache) -> Code {
-    let version = match compiler_version() {
-        Ok(version) => version,
-        Err(missing) => return Err(missing.into()),
-    };
+    let version = compiler_version()?;
     let key = CubinCache::key(&source.full_text(), arch, version);
     cache.get_or_compile(key, || Ok(compile(source, arch, false)?.cubin))
 }
@@ -225,11 +222,7 @@ impl Device {
         self.bind()?;
         // SAFETY: inside the buffer; the stream is waited for before `values` may move.
         unsafe {
-            result::memcpy_htod_async(
-                buffer.address() + start as u64,
-                values,
-                self.inner.stream.0,
-            )
+            result::memcpy_htod_async(buffer.address() + start as u64, values, self.inner.stream.0)
         }
         .map_err(failed("copy to the device"))?;
         self.wait()
@@ -283,6 +276,31 @@ impl Device {
         // SAFETY: as above.
         unsafe { result::memcpy_dtoh_async(to.bytes_mut(), from.address(), self.inner.stream.0) }
             .map_err(failed("begin a copy from the device"))
+    }
+
+    /// Copies `len` bytes on the device, each side from its own byte on; does not wait.
+    ///
+    /// # Errors
+    /// `Shape` when they reach beyond a buffer; `Driver`.
+    pub fn copy(
+        &self,
+        (from, from_start): (&Buffer, usize),
+        (to, to_start): (&Buffer, usize),
+        len: usize,
+    ) -> Result<(), CudaError> {
+        inside(from, from_start, len)?;
+        inside(to, to_start, len)?;
+        self.bind()?;
+        // SAFETY: inside both buffers.
+        unsafe {
+            result::memcpy_dtod_async(
+                to.address() + to_start as u64,
+                from.address() + from_start as u64,
+                len,
+                self.inner.stream.0,
+            )
+        }
+        .map_err(failed("copy on the device"))
     }
 
     /// Waits for all work asked for so far.
@@ -341,7 +359,7 @@ impl Device {
                 Err(refused) => {
                     // Another build's code that passed for ours: made anew, once.
                     tracing::debug!("compiled kernels were refused: {}", said(refused));
-                    let version = compiler_version().map_err(Missing::from)?;
+                    let version = compiler_version()?;
                     cache.forget(CubinCache::key(&about.full_text(), &arch, version));
                     let code = code_of(about, &arch, cache)?;
                     Module::load(&code).map_err(failed("load kernels"))

@@ -27,8 +27,13 @@ pub enum Missing {
         expected: (i32, i32),
     },
     /// No run-time compiler.
-    #[error("cannot use CUDA: the compiler's library (libnvrtc) is not on this machine, and no kernel is cached")]
+    #[error(
+        "cannot use CUDA: the compiler's library (libnvrtc) is not on this machine, and no kernel is cached"
+    )]
     Compiler,
+    /// No library for large products.
+    #[error("cannot multiply large matrices: cuBLASLt (libcublasLt) is not on this machine")]
+    Products,
     /// A device older than the kernels.
     #[error("cannot use {device:?}: compute capability {}.{}, expected 9.0 or newer", got.0, got.1)]
     Architecture {

@@ -30,7 +30,9 @@ pub mod kernels;
 mod memory;
 pub mod ops;
 mod picture_chain;
+mod prefill;
 mod probe;
+mod products;
 
 pub use cache::CubinCache;
 pub use compile::{Compiled, compile, compiler_version};

@@ -51,14 +51,32 @@ impl PictureChain {
         size: (usize, usize),
     ) -> Result<Self, CudaError> {
         const OP: &str = "a chain";
-        ensure(convs.len() >= 2, OP, "convolutions", convs.len(), "at least 2")?;
+        ensure(
+            convs.len() >= 2,
+            OP,
+            "convolutions",
+            convs.len(),
+            "at least 2",
+        )?;
         let mut packed = Vec::new();
         let mut channels = 3;
         for conv in convs {
-            ensure(conv.inputs == channels, OP, "channels", conv.inputs, channels)?;
+            ensure(
+                conv.inputs == channels,
+                OP,
+                "channels",
+                conv.inputs,
+                channels,
+            )?;
             channels = conv.outputs;
             let shape = (conv.outputs, conv.inputs);
-            packed.push(Convolution::new(device, shape, conv.weights, conv.bias, conv.slopes)?);
+            packed.push(Convolution::new(
+                device,
+                shape,
+                conv.weights,
+                conv.bias,
+                conv.slopes,
+            )?);
         }
         let scale = packed.last().map_or(1, Convolution::scale);
         ensure(scale > 1, OP, "channels at the end", channels, "12 or 48")?;
@@ -71,7 +89,10 @@ impl PictureChain {
             size,
             rgb: device.zeros(3 * pixels * 2)?,
             base,
-            features: [Picture::zeros(device, 64, size)?, Picture::zeros(device, 64, size)?],
+            features: [
+                Picture::zeros(device, 64, size)?,
+                Picture::zeros(device, 64, size)?,
+            ],
             scale,
             large: device.zeros(3 * scale * scale * pixels * 2)?,
             half: match scale {
@@ -87,7 +108,13 @@ impl PictureChain {
     /// `Shape` for another size; `Driver`.
     pub fn give(&self, rgb: &[u16]) -> Result<(), CudaError> {
         let expected = 3 * self.size.0 * self.size.1;
-        ensure(rgb.len() == expected, "a chain", "values", rgb.len(), expected)?;
+        ensure(
+            rgb.len() == expected,
+            "a chain",
+            "values",
+            rgb.len(),
+            expected,
+        )?;
         self.device.write(&self.rgb, 0, rgb)
     }
 
@@ -140,6 +167,7 @@ impl PictureChain {
     /// `Driver`, `Fault`.
     pub fn result(&self) -> Result<Vec<u16>, CudaError> {
         let count = 12 * self.size.0 * self.size.1;
-        self.device.read(self.half.as_ref().unwrap_or(&self.large), 0, count)
+        self.device
+            .read(self.half.as_ref().unwrap_or(&self.large), 0, count)
     }
 }

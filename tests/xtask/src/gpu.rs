@@ -44,7 +44,13 @@ pub(crate) fn pack(root: &Path, out: &Path) -> Result<()> {
     let target = film::target_folder(root)?;
     steps::pass(
         Command::new(film::cargo())
-            .args(["build", "--release", "--locked", "--package", "engine-bench"])
+            .args([
+                "build",
+                "--release",
+                "--locked",
+                "--package",
+                "engine-bench",
+            ])
             .current_dir(root),
     )?;
     let stage = out.join("stage");
@@ -57,7 +63,9 @@ pub(crate) fn pack(root: &Path, out: &Path) -> Result<()> {
     if steps::answers(Command::new("strip").arg("--version")) {
         steps::pass(Command::new("strip").arg(&program))?;
     }
-    let upscaler = engine_hub::HubOptions::of_this_machine()?.folder.join(UPSCALER);
+    let upscaler = engine_hub::HubOptions::of_this_machine()?
+        .folder
+        .join(UPSCALER);
     fs::copy(&upscaler, stage.join("upscaler.safetensors"))
         .with_context(|| format!("cargo xtask setup fetches it: {}", upscaler.display()))?;
     for model in ["llama", "qwen3"] {
@@ -69,15 +77,34 @@ pub(crate) fn pack(root: &Path, out: &Path) -> Result<()> {
         }
     }
     fs::copy(root.join("tests/gpu/peers.py"), stage.join("peers.py"))?;
-    let commit = steps::output(Command::new("git").args(["rev-parse", "HEAD"]).current_dir(root))?;
+    let commit = steps::output(
+        Command::new("git")
+            .args(["rev-parse", "HEAD"])
+            .current_dir(root),
+    )?;
     let commit = String::from_utf8_lossy(&commit).trim().to_owned();
-    let dirty = !steps::output(Command::new("git").args(["status", "--porcelain"]).current_dir(root))?.is_empty();
-    let commit = if dirty { format!("{commit}+dirty") } else { commit };
+    let dirty = !steps::output(
+        Command::new("git")
+            .args(["status", "--porcelain"])
+            .current_dir(root),
+    )?
+    .is_empty();
+    let commit = if dirty {
+        format!("{commit}+dirty")
+    } else {
+        commit
+    };
     fs::write(stage.join("run.sh"), RUN.replace("COMMIT", &commit))?;
     let parts = split(&stage, out, PART_BYTES)?;
     fs::remove_dir_all(&stage)?;
-    println!("{parts} parts of at most {} MB: {}", PART_BYTES >> 20, out.display());
-    println!("put them into one folder there, run `sh run.sh`, and bring its results/ back for `cargo xtask gpu --results FOLDER`");
+    println!(
+        "{parts} parts of at most {} MB: {}",
+        PART_BYTES >> 20,
+        out.display()
+    );
+    println!(
+        "put them into one folder there, run `sh run.sh`, and bring its results/ back for `cargo xtask gpu --results FOLDER`"
+    );
     Ok(())
 }
 
@@ -120,7 +147,9 @@ fn split(stage: &Path, out: &Path, limit: u64) -> Result<usize> {
         let bytes = fs::read(&from)?;
         if bytes.len() as u64 <= limit {
             place(&name, &bytes)?;
-            let to = files(out)?.into_iter().find(|path| path.ends_with(&name) && !path.starts_with("stage"));
+            let to = files(out)?
+                .into_iter()
+                .find(|path| path.ends_with(&name) && !path.starts_with("stage"));
             if let Some(to) = to {
                 fs::set_permissions(out.join(to), fs::metadata(&from)?.permissions())?;
             }
@@ -128,7 +157,10 @@ fn split(stage: &Path, out: &Path, limit: u64) -> Result<usize> {
         }
         let step = usize::try_from(limit)?;
         for (at, piece) in bytes.chunks(step).enumerate() {
-            place(Path::new(&format!("{}.piece{at:03}", name.display())), piece)?;
+            place(
+                Path::new(&format!("{}.piece{at:03}", name.display())),
+                piece,
+            )?;
         }
     }
     Ok(part)
@@ -155,7 +187,10 @@ pub(crate) fn take(root: &Path, results: &Path) -> Result<()> {
         taken += 1;
     }
     if taken == 0 {
-        bail!("expected gpu.json or gpu-checks.json in {}", results.display());
+        bail!(
+            "expected gpu.json or gpu-checks.json in {}",
+            results.display()
+        );
     }
     render(root)
 }
@@ -168,13 +203,19 @@ pub(crate) fn render(root: &Path) -> Result<()> {
     let mut receipts = Vec::new();
     for entry in fs::read_dir(root.join("tests/receipts"))? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if name.starts_with("gpu") && name.ends_with(".json") {
             receipts.push((format!("tests/receipts/{name}"), fs::read_to_string(&path)?));
         }
     }
     receipts.sort();
-    let borrowed = receipts.iter().map(|(path, text)| (path.as_str(), text.as_str()));
+    let borrowed = receipts
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()));
     let to = root.join(gpu_results::PLACE);
     fs::write(&to, gpu_results::rendered(borrowed))?;
     println!("{}", to.display());
@@ -187,7 +228,9 @@ mod tests {
 
     #[test]
     fn parts_keep_under_the_limit_and_pieces_join_again() {
-        let folder = std::env::temp_dir().join(format!("longtake-gpu-{}", std::process::id()));
+        let root = crate::root().unwrap();
+        let name = format!("xtask-gpu-{}", std::process::id());
+        let folder = film::target_folder(&root).unwrap().join(name);
         let stage = folder.join("stage");
         fs::create_dir_all(stage.join("sub")).unwrap();
         let large: Vec<u8> = (0..250u8).collect();

@@ -45,8 +45,9 @@ fn loader_path(folder: &Path) -> std::ffi::OsString {
 /// The folder of the compiler's library, fetched once into the target folder.
 fn fetch(root: &Path) -> Result<PathBuf> {
     let folder = film::target_folder(root)?.join("kernels");
-    let wanted = std::fs::read_to_string(root.join(REQUIREMENT))
-        .with_context(|| format!("cannot read the name of the compiler's package: {REQUIREMENT}"))?;
+    let wanted = std::fs::read_to_string(root.join(REQUIREMENT)).with_context(|| {
+        format!("cannot read the name of the compiler's package: {REQUIREMENT}")
+    })?;
     let done = folder.join("fetched");
     if std::fs::read_to_string(&done).is_ok_and(|fetched| fetched == wanted)
         && let Some(library) = library_in(&folder)
@@ -56,7 +57,14 @@ fn fetch(root: &Path) -> Result<PathBuf> {
     steps::pass(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     steps::pass(
         Command::new(folder.join("bin/python"))
-            .args(["-m", "pip", "install", "--quiet", "--no-deps", "--requirement"])
+            .args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--requirement",
+            ])
             .arg(root.join(REQUIREMENT)),
     )?;
     let library = library_in(&folder)
@@ -107,7 +115,9 @@ mod tests {
 
     #[test]
     fn the_library_is_found_where_the_package_puts_it() {
-        let folder = std::env::temp_dir().join(format!("longtake-kernels-{}", std::process::id()));
+        let root = crate::root().unwrap();
+        let name = format!("xtask-kernels-{}", std::process::id());
+        let folder = film::target_folder(&root).unwrap().join(name);
         let lib = folder.join("lib/python3/site-packages/nvidia/cu13/lib");
         std::fs::create_dir_all(&lib).unwrap();
         assert_eq!(library_in(&folder), None);

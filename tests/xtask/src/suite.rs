@@ -211,7 +211,9 @@ fn build_and_test(root: &Path, extent: Extent, steps: &mut Steps, tally: &mut Ta
     // Compiled for every target here; run only where there is a device.
     steps.run("kernels", || kernels::run(root, kernels::TARGETS, false));
     for name in GPU_ONLY {
-        tally.skipped.push(format!("gpu {name}: needs a CUDA device, see tests/gpu/results.md"));
+        tally.skipped.push(format!(
+            "gpu {name}: needs a CUDA device, see tests/gpu/results.md"
+        ));
     }
     if extent == Extent::Quick {
         return;

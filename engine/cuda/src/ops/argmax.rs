@@ -27,7 +27,13 @@ pub fn argmax(
     out: &Buffer,
 ) -> Result<(), CudaError> {
     const OP: &str = "argmax";
-    ensure(rows > 0 && cols > 0, OP, "rows and cols", rows.min(cols), "over 0")?;
+    ensure(
+        rows > 0 && cols > 0,
+        OP,
+        "rows and cols",
+        rows.min(cols),
+        "over 0",
+    )?;
     fits(OP, "values", values, rows * cols, 4)?;
     fits(OP, "out", out, rows, 4)?;
     let grid = Grid {
@@ -56,20 +62,27 @@ fn cases() -> Vec<Case> {
     holes[0] = f32::NAN;
     holes[129] = 3.0;
     let least = vec![f32::NAN, f32::NEG_INFINITY];
-    [numbers(5, 1), numbers(6, 1000), tied, holes, least, numbers(7, 128_256)]
-        .into_iter()
-        .map(|values| {
-            let name = format!("{} values", values.len());
-            Case::new(name, Bound::Equal, move |device, _cpu| {
-                let there = device.upload(&values)?;
-                let out = device.alloc(4)?;
-                argmax(device, &there, (1, values.len()), &out)?;
-                let at: Vec<i32> = device.read(&out, 0, 1)?;
-                Ok(Outcome {
-                    fast: at.iter().map(|at| *at as f32).collect(),
-                    reference: vec![ops::argmax(&values).map_or(-1.0, |at| at as f32)],
-                })
+    [
+        numbers(5, 1),
+        numbers(6, 1000),
+        tied,
+        holes,
+        least,
+        numbers(7, 128_256),
+    ]
+    .into_iter()
+    .map(|values| {
+        let name = format!("{} values", values.len());
+        Case::new(name, Bound::Equal, move |device, _cpu| {
+            let there = device.upload(&values)?;
+            let out = device.alloc(4)?;
+            argmax(device, &there, (1, values.len()), &out)?;
+            let at: Vec<i32> = device.read(&out, 0, 1)?;
+            Ok(Outcome {
+                fast: at.iter().map(|at| *at as f32).collect(),
+                reference: vec![ops::argmax(&values).map_or(-1.0, |at| at as f32)],
             })
         })
-        .collect()
+    })
+    .collect()
 }

@@ -70,15 +70,59 @@ fn run(device: &Device, work: &Attention<'_>, way: Way) -> Result<(), CudaError>
     const OP: &str = "attention";
     let d = work.head_dim;
     ensure(matches!(d, 64 | 128), OP, "head_dim", d, "64 or 128")?;
-    ensure(work.kv_heads > 0 && work.heads.is_multiple_of(work.kv_heads) && work.heads > 0, OP, "heads", work.heads, format_args!("a multiple of {}", work.kv_heads))?;
-    ensure(work.queries > 0 && work.keys > 0, OP, "queries and keys", work.queries.min(work.keys), "over 0")?;
-    ensure(!work.causal || work.keys >= work.queries, OP, "keys", work.keys, format_args!("at least {}", work.queries))?;
+    ensure(
+        work.kv_heads > 0 && work.heads.is_multiple_of(work.kv_heads) && work.heads > 0,
+        OP,
+        "heads",
+        work.heads,
+        format_args!("a multiple of {}", work.kv_heads),
+    )?;
+    ensure(
+        work.queries > 0 && work.keys > 0,
+        OP,
+        "queries and keys",
+        work.queries.min(work.keys),
+        "over 0",
+    )?;
+    ensure(
+        !work.causal || work.keys >= work.queries,
+        OP,
+        "keys",
+        work.keys,
+        format_args!("at least {}", work.queries),
+    )?;
     let strides = [work.q_stride, work.kv_stride, work.q.1, work.k.1, work.v.1];
-    ensure(strides.iter().all(|s| s.is_multiple_of(8)), OP, "strides % 8", 1, 0)?;
-    let end = |start: usize, rows: usize, stride: usize, heads: usize| start + (rows - 1) * stride + heads * d;
-    fits(OP, "q", work.q.0, end(work.q.1, work.queries, work.q_stride, work.heads), 2)?;
-    fits(OP, "k", work.k.0, end(work.k.1, work.keys, work.kv_stride, work.kv_heads), 2)?;
-    fits(OP, "v", work.v.0, end(work.v.1, work.keys, work.kv_stride, work.kv_heads), 2)?;
+    ensure(
+        strides.iter().all(|s| s.is_multiple_of(8)),
+        OP,
+        "strides % 8",
+        1,
+        0,
+    )?;
+    let end = |start: usize, rows: usize, stride: usize, heads: usize| {
+        start + (rows - 1) * stride + heads * d
+    };
+    fits(
+        OP,
+        "q",
+        work.q.0,
+        end(work.q.1, work.queries, work.q_stride, work.heads),
+        2,
+    )?;
+    fits(
+        OP,
+        "k",
+        work.k.0,
+        end(work.k.1, work.keys, work.kv_stride, work.kv_heads),
+        2,
+    )?;
+    fits(
+        OP,
+        "v",
+        work.v.0,
+        end(work.v.1, work.keys, work.kv_stride, work.kv_heads),
+        2,
+    )?;
     fits(OP, "out", work.out, work.queries * work.heads * d, 2)?;
     let scale = 1.0 / (d as f64).sqrt() / std::f64::consts::LN_2;
     let at = |(buffer, start): (&Buffer, usize)| buffer.address() + 2 * start as u64;
@@ -90,16 +134,22 @@ fn run(device: &Device, work: &Attention<'_>, way: Way) -> Result<(), CudaError>
         work.q_stride as u64,
         work.kv_stride as u64,
         (work.heads * d) as u64,
-        pair(int(OP, "queries", work.queries)?, int(OP, "keys", work.keys)?),
-        pair(int(OP, "group", work.heads / work.kv_heads)?, i32::from(work.causal)),
+        pair(
+            int(OP, "queries", work.queries)?,
+            int(OP, "keys", work.keys)?,
+        ),
+        pair(
+            int(OP, "group", work.heads / work.kv_heads)?,
+            i32::from(work.causal),
+        ),
         pair(scale as f32, 0i32),
     ];
     let hopper = d == 128 && device.info().capability == (9, 0) && way == Way::Best;
     let (name, threads, shared_bytes) = match (d, hopper) {
         (64, _) => ("attention_d64", 256, (ROWS + 4 * KEYS) * d * 2),
         (_, false) => ("attention_d128", 256, (ROWS + 4 * KEYS) * d * 2),
-        // Five tiles of 128 rows, and room to begin at a multiple of 1024.
-        (_, true) => ("attention_hopper_d128", 384, 5 * ROWS * d * 2 + 1024),
+        // Queries, three tiles of keys and of values, and room to begin at a multiple of 1024.
+        (_, true) => ("attention_hopper_d128", 384, 7 * ROWS * d * 2 + 1024),
     };
     let kernel = Kernel {
         source: "attention",
@@ -134,55 +184,71 @@ fn cases() -> Vec<Case> {
     ];
     let mut cases = Vec::new();
     for (queries, keys, heads, kv_heads, d) in shapes {
-        for (causal, way) in [(true, Way::Best), (false, Way::Best), (true, Way::Any), (false, Way::Any)] {
+        for (causal, way) in [
+            (true, Way::Best),
+            (false, Way::Best),
+            (true, Way::Any),
+            (false, Way::Any),
+        ] {
             let name = format!(
                 "{queries} queries, {keys} keys, {heads} heads over {kv_heads} of {d}, causal {causal}, {way:?}"
             );
-            cases.push(Case::new(name, Bound::Relative(1e-2), move |device, cpu| {
-                let q = to_bf16(&numbers(1, queries * heads * d));
-                let k = to_bf16(&numbers(2, keys * kv_heads * d));
-                let v = to_bf16(&numbers(3, keys * kv_heads * d));
-                let mut kv = KvRows::new(KvKind::F32, kv_heads, d);
-                let (ks, vs) = (from_bf16(&k), from_bf16(&v));
-                for (k, v) in ks.chunks_exact(kv_heads * d).zip(vs.chunks_exact(kv_heads * d)) {
-                    kv.push(k, v)?;
-                }
-                let rows: Vec<QueryRow<'_>> = (0..queries)
-                    .map(|at| QueryRow {
-                        kv: &kv,
-                        position: if causal { keys - queries + at } else { keys - 1 },
-                    })
-                    .collect();
-                let spec = AttentionSpec {
-                    heads,
-                    kv_heads,
-                    head_dim: d,
-                    scale: (1.0 / (d as f64).sqrt()) as f32,
-                    window: None,
-                };
-                let mut reference = vec![0.0; q.len()];
-                ops::attention(cpu, &spec, &from_bf16(&q), &rows, &mut reference)?;
-                let (q, k, v) = (device.upload(&q)?, device.upload(&k)?, device.upload(&v)?);
-                let out = device.alloc(queries * heads * d * 2)?;
-                device.fill(&out, 0xff)?;
-                let work = Attention {
-                    q: (&q, 0),
-                    k: (&k, 0),
-                    v: (&v, 0),
-                    out: &out,
-                    q_stride: heads * d,
-                    kv_stride: kv_heads * d,
-                    queries,
-                    keys,
-                    heads,
-                    kv_heads,
-                    head_dim: d,
-                    causal,
-                };
-                run(device, &work, way)?;
-                let fast = from_bf16(&device.read(&out, 0, queries * heads * d)?);
-                Ok(Outcome { fast, reference })
-            }));
+            cases.push(Case::new(
+                name,
+                Bound::Relative(1e-2),
+                move |device, cpu| {
+                    let q = to_bf16(&numbers(1, queries * heads * d));
+                    let k = to_bf16(&numbers(2, keys * kv_heads * d));
+                    let v = to_bf16(&numbers(3, keys * kv_heads * d));
+                    let mut kv = KvRows::new(KvKind::F32, kv_heads, d);
+                    let (ks, vs) = (from_bf16(&k), from_bf16(&v));
+                    for (k, v) in ks
+                        .chunks_exact(kv_heads * d)
+                        .zip(vs.chunks_exact(kv_heads * d))
+                    {
+                        kv.push(k, v)?;
+                    }
+                    let rows: Vec<QueryRow<'_>> = (0..queries)
+                        .map(|at| QueryRow {
+                            kv: &kv,
+                            position: if causal {
+                                keys - queries + at
+                            } else {
+                                keys - 1
+                            },
+                        })
+                        .collect();
+                    let spec = AttentionSpec {
+                        heads,
+                        kv_heads,
+                        head_dim: d,
+                        scale: (1.0 / (d as f64).sqrt()) as f32,
+                        window: None,
+                    };
+                    let mut reference = vec![0.0; q.len()];
+                    ops::attention(cpu, &spec, &from_bf16(&q), &rows, &mut reference)?;
+                    let (q, k, v) = (device.upload(&q)?, device.upload(&k)?, device.upload(&v)?);
+                    let out = device.alloc(queries * heads * d * 2)?;
+                    device.fill(&out, 0xff)?;
+                    let work = Attention {
+                        q: (&q, 0),
+                        k: (&k, 0),
+                        v: (&v, 0),
+                        out: &out,
+                        q_stride: heads * d,
+                        kv_stride: kv_heads * d,
+                        queries,
+                        keys,
+                        heads,
+                        kv_heads,
+                        head_dim: d,
+                        causal,
+                    };
+                    run(device, &work, way)?;
+                    let fast = from_bf16(&device.read(&out, 0, queries * heads * d)?);
+                    Ok(Outcome { fast, reference })
+                },
+            ));
         }
     }
     cases

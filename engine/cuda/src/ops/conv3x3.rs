@@ -18,6 +18,8 @@ pub(super) const OP: Op = Op {
 
 /// Channels between convolutions.
 const FEATURES: usize = 64;
+/// Pixels of the border before a row: rows begin at multiples of 128 bytes.
+const LEFT: usize = 8;
 /// Pixels of a strip.
 const STRIP: usize = 128;
 /// Rows that a block holds, and at the end of a network.
@@ -29,10 +31,11 @@ const TILE: usize = 64;
 
 /// Pixels of a row of a picture of `width` with its border.
 pub fn picture_pitch_px(width: usize) -> usize {
-    width.next_multiple_of(STRIP) + 2
+    width.next_multiple_of(STRIP) + 2 * LEFT
 }
 
-/// Channels of pixels on the device: `[height + 2, channels / 8, pitch, 8]`, f16, with a border of zeros.
+/// Channels of pixels on the device: `[height + 2, channels / 8, pitch, 8]`, f16, with a border of zeros, eight pixels
+/// before a row and as many or more after it.
 #[derive(Debug)]
 pub struct Picture {
     buffer: Buffer,
@@ -52,10 +55,28 @@ impl Picture {
         (height, width): (usize, usize),
     ) -> Result<Self, CudaError> {
         const OP: &str = "conv3x3";
-        ensure(matches!(channels, 8 | FEATURES), OP, "channels", channels, "8 or 64")?;
-        ensure(height > 0 && width > 0, OP, "height and width", height.min(width), "over 0")?;
+        ensure(
+            matches!(channels, 8 | FEATURES),
+            OP,
+            "channels",
+            channels,
+            "8 or 64",
+        )?;
+        ensure(
+            height > 0 && width > 0,
+            OP,
+            "height and width",
+            height.min(width),
+            "over 0",
+        )?;
         let side = 1 << 16;
-        ensure(height < side && width < side, OP, "height and width", height.max(width), "under 65536")?;
+        ensure(
+            height < side && width < side,
+            OP,
+            "height and width",
+            height.max(width),
+            "under 65536",
+        )?;
         let chunks = channels / 8;
         let pixels = (height + 2) * chunks * picture_pitch_px(width);
         Ok(Self {
@@ -73,7 +94,7 @@ impl Picture {
 
     fn at(&self, channel: usize, y: usize, x: usize) -> usize {
         let pitch = picture_pitch_px(self.width);
-        (((y + 1) * self.chunks + channel / 8) * pitch + x + 1) * 8 + channel % 8
+        (((y + 1) * self.chunks + channel / 8) * pitch + x + LEFT) * 8 + channel % 8
     }
 
     /// Writes `values: [channels, height, width]` (f16 bits) for as many channels as they are.
@@ -123,9 +144,24 @@ impl Convolution {
         slopes: Option<&[f32]>,
     ) -> Result<Self, CudaError> {
         const OP: &str = "conv3x3";
-        let known = matches!((inputs, outputs), (3 | FEATURES, FEATURES) | (FEATURES, 12 | LAST_OUTPUTS));
-        ensure(known, OP, "inputs", inputs, "3 to 64, or 64 to 64, 12 or 48 channels")?;
-        ensure(weights.len() == outputs * inputs * 9, OP, "weights", weights.len(), outputs * inputs * 9)?;
+        let known = matches!(
+            (inputs, outputs),
+            (3 | FEATURES, FEATURES) | (FEATURES, 12 | LAST_OUTPUTS)
+        );
+        ensure(
+            known,
+            OP,
+            "inputs",
+            inputs,
+            "3 to 64, or 64 to 64, 12 or 48 channels",
+        )?;
+        ensure(
+            weights.len() == outputs * inputs * 9,
+            OP,
+            "weights",
+            weights.len(),
+            outputs * inputs * 9,
+        )?;
         ensure(bias.len() == outputs, OP, "bias", bias.len(), outputs)?;
         if let Some(slopes) = slopes {
             ensure(slopes.len() == outputs, OP, "slopes", slopes.len(), outputs)?;
@@ -198,20 +234,95 @@ pub(crate) fn conv3x3(
     const OP: &str = "conv3x3";
     let chunks = conv.inputs.div_ceil(8);
     let (height, width) = input.size();
-    ensure(input.chunks == chunks, OP, "channels of the input", input.chunks * 8, chunks * 8)?;
+    ensure(
+        input.chunks == chunks,
+        OP,
+        "channels of the input",
+        input.chunks * 8,
+        chunks * 8,
+    )?;
     let (out, base) = match to {
         ConvTo::Picture(out) => {
-            ensure(!conv.is_last() && out.chunks * 8 == FEATURES, OP, "channels of out", out.chunks * 8, FEATURES)?;
-            ensure(out.size() == (height, width), OP, "height of out", out.height, height)?;
+            ensure(
+                !conv.is_last() && out.chunks * 8 == FEATURES,
+                OP,
+                "channels of out",
+                out.chunks * 8,
+                FEATURES,
+            )?;
+            ensure(
+                out.size() == (height, width),
+                OP,
+                "height of out",
+                out.height,
+                height,
+            )?;
             (out.buffer.address(), 0)
         }
         ConvTo::Shuffled(base, out) => {
-            ensure(conv.is_last() && base.chunks == 1, OP, "channels of the base", base.chunks * 8, 8)?;
-            ensure(base.size() == (height, width), OP, "height of the base", base.height, height)?;
+            ensure(
+                conv.is_last() && base.chunks == 1,
+                OP,
+                "channels of the base",
+                base.chunks * 8,
+                8,
+            )?;
+            ensure(
+                base.size() == (height, width),
+                OP,
+                "height of the base",
+                base.height,
+                height,
+            )?;
             fits(OP, "out", out, conv.outputs * height * width, 2)?;
             (out.address(), base.buffer.address())
         }
     };
+    let info = device.info();
+    let strips = way == ConvWay::Best && info.capability == (9, 0);
+    let (names, threads, work, shared) = if strips {
+        let weights = if chunks == 1 { 10 } else { 9 * chunks } * FEATURES * 16;
+        let slots = if conv.is_last() { SLOTS.1 } else { SLOTS.0 };
+        let stage = if conv.is_last() {
+            LAST_OUTPUTS * STRIP * 4
+        } else {
+            8 * STRIP * 16
+        };
+        let rows = width.div_ceil(STRIP) * height;
+        let shared = weights + slots * chunks * (STRIP + 2) * 16 + 2 * stage + 8 * (2 * slots + 1);
+        (
+            ["conv_strips_3", "conv_strips_64", "conv_strips_64_last"],
+            288,
+            rows,
+            shared,
+        )
+    } else {
+        // Sums take the place of the rows they came from; with few channels that is more.
+        let rows = (3 * chunks * (TILE + 2) * 16).max(8 * TILE * 16);
+        let tiles = width.div_ceil(TILE) * height;
+        (
+            ["conv_tiles_3", "conv_tiles_64", "conv_tiles_64_last"],
+            128,
+            tiles,
+            9 * chunks * FEATURES * 16 + rows,
+        )
+    };
+    let resident = if strips {
+        1
+    } else {
+        (info.shared_bytes / shared).clamp(1, 8)
+    };
+    let blocks = work.min(info.processors as usize * resident).max(1);
+    // Strips are cut alike where that leaves few processors idle: a block that goes on with another strip was seen to
+    // take a fifth longer.
+    let across = width.div_ceil(STRIP);
+    let parts = (blocks / across).min(height);
+    let parts = if strips && parts * across * 10 >= blocks * 9 {
+        parts
+    } else {
+        0
+    };
+    let blocks = if parts > 0 { parts * across } else { blocks };
     let places = [
         input.buffer.address(),
         conv.weights.address(),
@@ -220,25 +331,12 @@ pub(crate) fn conv3x3(
         out,
         base,
         pair(int(OP, "height", height)?, int(OP, "width", width)?),
-        pair(int(OP, "pitch", picture_pitch_px(width))?, int(OP, "scale", conv.scale())?),
+        pair(
+            int(OP, "pitch", picture_pitch_px(width))?,
+            int(OP, "scale", conv.scale())?,
+        ),
+        pair(int(OP, "parts", parts)?, 0i32),
     ];
-    let info = device.info();
-    let strips = way == ConvWay::Best && info.capability == (9, 0);
-    let (names, threads, work, shared) = if strips {
-        let weights = if chunks == 1 { 10 } else { 9 * chunks } * FEATURES * 16;
-        let slots = if conv.is_last() { SLOTS.1 } else { SLOTS.0 };
-        let stage = if conv.is_last() { LAST_OUTPUTS * STRIP * 4 } else { 8 * STRIP * 16 };
-        let rows = width.div_ceil(STRIP) * height;
-        let shared = weights + slots * chunks * (STRIP + 2) * 16 + 2 * stage + 8 * (2 * slots + 1);
-        (["conv_strips_3", "conv_strips_64", "conv_strips_64_last"], 288, rows, shared)
-    } else {
-        // Sums take the place of the rows they came from; with few channels that is more.
-        let rows = (3 * chunks * (TILE + 2) * 16).max(8 * TILE * 16);
-        let tiles = width.div_ceil(TILE) * height;
-        (["conv_tiles_3", "conv_tiles_64", "conv_tiles_64_last"], 128, tiles, 9 * chunks * FEATURES * 16 + rows)
-    };
-    let resident = if strips { 1 } else { (info.shared_bytes / shared).clamp(1, 8) };
-    let blocks = work.min(info.processors as usize * resident).max(1);
     let grid = Grid {
         blocks: (int(OP, "blocks", blocks)?.cast_unsigned(), 1, 1),
         threads,
@@ -247,7 +345,11 @@ pub(crate) fn conv3x3(
     };
     let kernel = Kernel {
         source: "conv3x3",
-        name: names[if chunks == 1 { 0 } else { 1 + usize::from(conv.is_last()) }],
+        name: names[if chunks == 1 {
+            0
+        } else {
+            1 + usize::from(conv.is_last())
+        }],
     };
     let shape = [conv.inputs, conv.outputs, height, width];
     // SAFETY: lengths were checked above, those of pictures and weights when they were made.
@@ -261,7 +363,11 @@ pub(crate) fn pack_rgb(device: &Device, rgb: &Buffer, to: &Picture) -> Result<()
     ensure(to.chunks == 1, OP, "channels", to.chunks * 8, 8)?;
     fits(OP, "rgb", rgb, 3 * height * width, 2)?;
     let grid = Grid {
-        blocks: (int(OP, "width", width.div_ceil(256))?.cast_unsigned(), int(OP, "height", height)?.cast_unsigned(), 1),
+        blocks: (
+            int(OP, "width", width.div_ceil(256))?.cast_unsigned(),
+            int(OP, "height", height)?.cast_unsigned(),
+            1,
+        ),
         threads: 256,
         shared_bytes: 0,
         early: false,
@@ -286,10 +392,15 @@ fn cases() -> Vec<Case> {
     for (height, width) in sizes {
         for (inputs, outputs) in [(3, 64), (64, 64), (64, 12), (64, 48)] {
             for way in [ConvWay::Best, ConvWay::Tiles] {
-                let name = format!("{inputs} to {outputs} channels, {width} x {height} px, {way:?}");
-                cases.push(Case::new(name, Bound::Relative(2e-3), move |device, cpu| {
-                    run_case(device, cpu, (inputs, outputs), (height, width), way)
-                }));
+                let name =
+                    format!("{inputs} to {outputs} channels, {width} x {height} px, {way:?}");
+                cases.push(Case::new(
+                    name,
+                    Bound::Relative(2e-3),
+                    move |device, cpu| {
+                        run_case(device, cpu, (inputs, outputs), (height, width), way)
+                    },
+                ));
             }
         }
     }
@@ -305,17 +416,30 @@ fn run_case(
 ) -> Result<Outcome, CudaError> {
     let rounded = |seed, count| from_half(&to_half(&numbers(seed, count)));
     let pixels = rounded(1, inputs * height * width);
-    let weights: Vec<f32> = rounded(2, outputs * inputs * 9).iter().map(|w| w / 16.0).collect();
+    let weights: Vec<f32> = rounded(2, outputs * inputs * 9)
+        .iter()
+        .map(|w| w / 16.0)
+        .collect();
     let bias = numbers(3, outputs);
     let last = outputs != FEATURES;
     let slopes = numbers(4, outputs);
-    let activation = if last { Activation::None } else { Activation::Prelu(slopes.clone()) };
+    let activation = if last {
+        Activation::None
+    } else {
+        Activation::Prelu(slopes.clone())
+    };
     let conv = Conv2d::new(&weights, &bias, (&[inputs], 3), &activation)?;
     let mut from = Planes::zeros(inputs.div_ceil(16), height, width)?;
     from.fill(&pixels)?;
     let mut to = Planes::zeros(outputs.div_ceil(16), height, width)?;
     ops::conv2d(cpu, &conv, from.all(), ConvEnd::default(), to.all_mut())?;
-    let there = Convolution::new(device, (outputs, inputs), &weights, &bias, (!last).then_some(&slopes))?;
+    let there = Convolution::new(
+        device,
+        (outputs, inputs),
+        &weights,
+        &bias,
+        (!last).then_some(&slopes),
+    )?;
     let input = Picture::zeros(device, if inputs == 3 { 8 } else { 64 }, (height, width))?;
     input.write(device, &to_half(&pixels))?;
     if last {
@@ -327,7 +451,13 @@ fn run_case(
         pack_rgb(device, &rgb, &picture)?;
         let out = device.alloc(2 * outputs * height * width)?;
         device.fill(&out, 0xff)?;
-        conv3x3(device, &there, &input, ConvTo::Shuffled(&picture, &out), way)?;
+        conv3x3(
+            device,
+            &there,
+            &input,
+            ConvTo::Shuffled(&picture, &out),
+            way,
+        )?;
         let fast = from_half(&device.read(&out, 0, outputs * height * width)?);
         return Ok(Outcome { fast, reference });
     }

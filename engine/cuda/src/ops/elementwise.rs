@@ -82,7 +82,13 @@ pub fn rms_norm(
     epsilon: f32,
     (out, bf16): (&Buffer, bool),
 ) -> Result<(), CudaError> {
-    norm(device, (x, None, weight), (rows, cols), epsilon, (out, bf16))
+    norm(
+        device,
+        (x, None, weight),
+        (rows, cols),
+        epsilon,
+        (out, bf16),
+    )
 }
 
 /// `x += add`, then as [`rms_norm`]. `add: [rows, cols]`, f32.
@@ -107,7 +113,13 @@ fn norm(
     (out, bf16): (&Buffer, bool),
 ) -> Result<(), CudaError> {
     const OP: &str = "rms_norm";
-    ensure(rows > 0 && cols > 0, OP, "rows and cols", rows.min(cols), "over 0")?;
+    ensure(
+        rows > 0 && cols > 0,
+        OP,
+        "rows and cols",
+        rows.min(cols),
+        "over 0",
+    )?;
     fits(OP, "x", x, rows * cols, 4)?;
     fits(OP, "weight", weight, cols, 4)?;
     fits(OP, "out", out, rows * cols, if bf16 { 2 } else { 4 })?;
@@ -173,12 +185,7 @@ pub fn add(device: &Device, x: &Buffer, y: &Buffer, len: usize) -> Result<(), Cu
 ///
 /// # Errors
 /// Those of a launch.
-pub fn fill_bf16(
-    device: &Device,
-    to: &Buffer,
-    seed: u32,
-    amplitude: f32,
-) -> Result<(), CudaError> {
+pub fn fill_bf16(device: &Device, to: &Buffer, seed: u32, amplitude: f32) -> Result<(), CudaError> {
     fill(device, "fill_bf16", to, seed, amplitude)
 }
 
@@ -186,12 +193,7 @@ pub fn fill_bf16(
 ///
 /// # Errors
 /// Those of a launch.
-pub fn fill_half(
-    device: &Device,
-    to: &Buffer,
-    seed: u32,
-    amplitude: f32,
-) -> Result<(), CudaError> {
+pub fn fill_half(device: &Device, to: &Buffer, seed: u32, amplitude: f32) -> Result<(), CudaError> {
     fill(device, "fill_half", to, seed, amplitude)
 }
 
@@ -238,7 +240,8 @@ pub fn read_all(device: &Device, from: &Buffer, sink: &Buffer) -> Result<(), Cud
     unsafe { device.launch(kernel(OP), grid, args, (OP, &[blocks])) }
 }
 
-const NORM_SHAPES: [(usize, usize); 6] = [(1, 16), (3, 64), (2, 577), (1, 5), (16, 4096), (300, 576)];
+const NORM_SHAPES: [(usize, usize); 6] =
+    [(1, 16), (3, 64), (2, 577), (1, 5), (16, 4096), (300, 576)];
 
 fn rms_norm_cases() -> Vec<Case> {
     NORM_SHAPES

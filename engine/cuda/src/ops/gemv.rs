@@ -66,7 +66,13 @@ pub fn gemv(device: &Device, product: &Gemv<'_>) -> Result<(), CudaError> {
     const OP: &str = "gemv";
     let Gemv { rows, n, k, .. } = *product;
     ensure((1..=GEMV_ROWS).contains(&rows), OP, "rows", rows, "1 to 16")?;
-    ensure(k > 0 && k.is_multiple_of(32), OP, "k", k, "a multiple of 32")?;
+    ensure(
+        k > 0 && k.is_multiple_of(32),
+        OP,
+        "k",
+        k,
+        "a multiple of 32",
+    )?;
     ensure(n > 0, OP, "n", n, "over 0")?;
     fits(OP, "weights", product.weights, n * k, 2)?;
     let x_size = if product.norm.is_some() { 4 } else { 2 };
@@ -87,7 +93,13 @@ pub fn gemv(device: &Device, product: &Gemv<'_>) -> Result<(), CudaError> {
         (GemvEnd::Store, true) => ("gemv_norm_store", "gemv_norm_store_16"),
         (GemvEnd::Add, false) => ("gemv_add", "gemv_add_16"),
         (GemvEnd::Gate(up), true) => {
-            ensure(n.is_multiple_of(8) && product.bias.is_none(), OP, "n", n, "a multiple of 8, without bias")?;
+            ensure(
+                n.is_multiple_of(8) && product.bias.is_none(),
+                OP,
+                "n",
+                n,
+                "a multiple of 8, without bias",
+            )?;
             fits(OP, "up", up, n * k, 2)?;
             (second, outputs, out_size) = (up.address(), 8, 2);
             ("gemv_norm_gate", "gemv_norm_gate_16")
@@ -115,7 +127,11 @@ pub fn gemv(device: &Device, product: &Gemv<'_>) -> Result<(), CudaError> {
         pair(int(OP, "k", k)?, epsilon),
     ];
     // Rows that are normed lie in shared memory where they fit.
-    let kept = if product.norm.is_some() { rows * (k + 32) * 2 } else { 0 };
+    let kept = if product.norm.is_some() {
+        rows * (k + 32) * 2
+    } else {
+        0
+    };
     let is_few = rows <= 8 && kept <= KEPT_BYTES;
     let kernel = Kernel {
         source: "gemv",
@@ -124,7 +140,11 @@ pub fn gemv(device: &Device, product: &Gemv<'_>) -> Result<(), CudaError> {
     let grid = Grid {
         blocks: (int(OP, "n", n.div_ceil(outputs))?.cast_unsigned(), 1, 1),
         threads: 256,
-        shared_bytes: if is_few { int(OP, "k", kept)?.cast_unsigned() } else { 0 },
+        shared_bytes: if is_few {
+            int(OP, "k", kept)?.cast_unsigned()
+        } else {
+            0
+        },
         early: true,
     };
     let args = Args::new().with_struct(&places);
@@ -173,29 +193,41 @@ fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (rows, n, k) in SHAPES {
         let shape = format!("{rows} x {k} to {n}");
-        cases.push(Case::new(format!("{shape}, store"), Bound::Relative(1e-5), move |device, cpu| {
-            plain_case(device, cpu, (rows, n, k), false)
-        }));
-        cases.push(Case::new(format!("{shape}, add"), Bound::Relative(1e-5), move |device, cpu| {
-            plain_case(device, cpu, (rows, n, k), true)
-        }));
-        cases.push(Case::new(format!("{shape}, normed, best"), Bound::Relative(6e-3), move |device, cpu| {
-            let (fast, best, reference) = normed(device, cpu, (rows, n, k), None)?;
-            let mut whole = Outcome { fast, reference };
-            // The choice must be that of the device's own logits.
-            for (row, best) in whole.fast.chunks_exact(n).zip(&best) {
-                if ops::argmax(row) != Some(!(*best as u32) as usize) {
-                    whole.reference.push(f32::NAN);
+        cases.push(Case::new(
+            format!("{shape}, store"),
+            Bound::Relative(1e-5),
+            move |device, cpu| plain_case(device, cpu, (rows, n, k), false),
+        ));
+        cases.push(Case::new(
+            format!("{shape}, add"),
+            Bound::Relative(1e-5),
+            move |device, cpu| plain_case(device, cpu, (rows, n, k), true),
+        ));
+        cases.push(Case::new(
+            format!("{shape}, normed, best"),
+            Bound::Relative(6e-3),
+            move |device, cpu| {
+                let (fast, best, reference) = normed(device, cpu, (rows, n, k), None)?;
+                let mut whole = Outcome { fast, reference };
+                // The choice must be that of the device's own logits.
+                for (row, best) in whole.fast.chunks_exact(n).zip(&best) {
+                    if ops::argmax(row) != Some(!(*best as u32) as usize) {
+                        whole.reference.push(f32::NAN);
+                    }
                 }
-            }
-            Ok(whole)
-        }));
+                Ok(whole)
+            },
+        ));
         if n.is_multiple_of(8) {
-            cases.push(Case::new(format!("{shape}, normed, gate"), Bound::Relative(2e-2), move |device, cpu| {
-                let up = to_bf16(&numbers(9, n * k));
-                let (fast, _, reference) = normed(device, cpu, (rows, n, k), Some(&up))?;
-                Ok(Outcome { fast, reference })
-            }));
+            cases.push(Case::new(
+                format!("{shape}, normed, gate"),
+                Bound::Relative(2e-2),
+                move |device, cpu| {
+                    let up = to_bf16(&numbers(9, n * k));
+                    let (fast, _, reference) = normed(device, cpu, (rows, n, k), Some(&up))?;
+                    Ok(Outcome { fast, reference })
+                },
+            ));
         }
     }
     cases

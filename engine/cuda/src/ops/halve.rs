@@ -26,14 +26,30 @@ pub fn halve_bicubic(
     out: &Buffer,
 ) -> Result<(), CudaError> {
     const OP: &str = "halve_bicubic";
-    ensure(height > 0 && height.is_multiple_of(2), OP, "height", height, "even and over 0")?;
-    ensure(width > 0 && width.is_multiple_of(2), OP, "width", width, "even and over 0")?;
+    ensure(
+        height > 0 && height.is_multiple_of(2),
+        OP,
+        "height",
+        height,
+        "even and over 0",
+    )?;
+    ensure(
+        width > 0 && width.is_multiple_of(2),
+        OP,
+        "width",
+        width,
+        "even and over 0",
+    )?;
     fits(OP, "values", values, 3 * height * width, 2)?;
     fits(OP, "out", out, 3 * height * width / 4, 2)?;
     let blocks = |what, count| int(OP, what, count).map(i32::cast_unsigned);
     let grid = Grid {
         // Four pixels a thread.
-        blocks: (blocks("width", (width / 2).div_ceil(4 * 256))?, blocks("height", height / 2)?, 3),
+        blocks: (
+            blocks("width", (width / 2).div_ceil(4 * 256))?,
+            blocks("height", height / 2)?,
+            3,
+        ),
         threads: 256,
         shared_bytes: 0,
         early: true,

@@ -47,13 +47,26 @@ impl PackedWeights {
     ) -> Result<Self, CudaError> {
         const OP: &str = "packed_gemv";
         let known = matches!(dtype, DType::Q8_0 | DType::Q4_0 | DType::Q4_1);
-        ensure(known, OP, "bits of the weights", dtype.block_bytes(), "Q8_0, Q4_0 or Q4_1")?;
+        ensure(
+            known,
+            OP,
+            "bits of the weights",
+            dtype.block_bytes(),
+            "Q8_0, Q4_0 or Q4_1",
+        )?;
         let row = dtype.bytes_of(k).unwrap_or(0);
         ensure(n > 0 && k > 0 && row > 0, OP, "k", k, "a multiple of 32")?;
-        ensure(Some(bytes.len()) == row.checked_mul(n), OP, "bytes of the weights", bytes.len(), format_args!("{n} x {row}"))?;
+        ensure(
+            Some(bytes.len()) == row.checked_mul(n),
+            OP,
+            "bytes of the weights",
+            bytes.len(),
+            format_args!("{n} x {row}"),
+        )?;
         let blocks = bytes.chunks_exact(dtype.block_bytes());
         if dtype == DType::Q8_0 {
-            let (mut codes, mut scales) = (Vec::with_capacity(n * k), Vec::with_capacity(n * k / 32));
+            let (mut codes, mut scales) =
+                (Vec::with_capacity(n * k), Vec::with_capacity(n * k / 32));
             for block in blocks {
                 scales.push(u16::from_le_bytes([block[0], block[1]]));
                 codes.extend_from_slice(&block[2..]);
@@ -73,7 +86,10 @@ impl PackedWeights {
             let (least, codes) = match dtype {
                 DType::Q4_1 => (u16::from_le_bytes([block[2], block[3]]), &block[4..]),
                 // -8 scale is exact: a change of sign and exponent, except where it is beyond a half.
-                _ => (f32_to_f16(-8.0 * engine_tensor::f16_to_f32(scale)), &block[2..]),
+                _ => (
+                    f32_to_f16(-8.0 * engine_tensor::f16_to_f32(scale)),
+                    &block[2..],
+                ),
             };
             scales.push([scale, least]);
             nibbles.extend(codes.iter().map(|code| code & 15));
@@ -95,12 +111,33 @@ impl PackedWeights {
     ) -> Result<Self, CudaError> {
         const OP: &str = "packed_gemv";
         ensure(matches!(group, 32 | 64), OP, "group", group, "32 or 64")?;
-        ensure(n > 0 && k > 0 && k.is_multiple_of(group), OP, "k", k, format_args!("a multiple of {group}"))?;
-        ensure(Some(nibbles.len()) == n.checked_mul(k), OP, "nibbles", nibbles.len(), format_args!("{n} x {k}"))?;
-        ensure(scales.len() == n * k / group, OP, "scales", scales.len(), n * k / group)?;
+        ensure(
+            n > 0 && k > 0 && k.is_multiple_of(group),
+            OP,
+            "k",
+            k,
+            format_args!("a multiple of {group}"),
+        )?;
+        ensure(
+            Some(nibbles.len()) == n.checked_mul(k),
+            OP,
+            "nibbles",
+            nibbles.len(),
+            format_args!("{n} x {k}"),
+        )?;
+        ensure(
+            scales.len() == n * k / group,
+            OP,
+            "scales",
+            scales.len(),
+            n * k / group,
+        )?;
         let row_words = k.div_ceil(128) * 16;
         let mut packed = vec![0u32; n * row_words];
-        for (row, words) in nibbles.chunks_exact(k).zip(packed.chunks_exact_mut(row_words)) {
+        for (row, words) in nibbles
+            .chunks_exact(k)
+            .zip(packed.chunks_exact_mut(row_words))
+        {
             for (at, nibble) in row.iter().enumerate() {
                 let (part, within, of) = (at % 128 / 32, at % 32 / 8, at % 8);
                 let place = (of >> 1) | ((of & 1) << 2);
@@ -131,7 +168,13 @@ impl PackedWeights {
         seed: u32,
     ) -> Result<Self, CudaError> {
         const OP: &str = "packed_gemv";
-        ensure(n > 0 && k > 0 && k.is_multiple_of(128), OP, "k", k, "a multiple of 128")?;
+        ensure(
+            n > 0 && k > 0 && k.is_multiple_of(128),
+            OP,
+            "k",
+            k,
+            "a multiple of 128",
+        )?;
         let weights = Self {
             kind: Kind::Bits4(64),
             n,
@@ -236,33 +279,42 @@ fn cases() -> Vec<Case> {
     for (rows, n, k) in shapes {
         for dtype in [DType::Q8_0, DType::Q4_0, DType::Q4_1] {
             let name = format!("{dtype}, {rows} x {k} to {n}");
-            cases.push(Case::new(name, Bound::Relative(1e-5), move |device, cpu| {
-                let bytes = random_blocks(dtype, n, k, 7);
-                let weights = PackedWeights::from_blocks(device, dtype, (n, k), &bytes)?;
-                let matrix = PackedMatrix::new("w", dtype, n, k, Bytes::from(bytes))?;
-                compare(device, cpu, (rows, n, k), &weights, &matrix)
-            }));
+            cases.push(Case::new(
+                name,
+                Bound::Relative(1e-5),
+                move |device, cpu| {
+                    let bytes = random_blocks(dtype, n, k, 7);
+                    let weights = PackedWeights::from_blocks(device, dtype, (n, k), &bytes)?;
+                    let matrix = PackedMatrix::new("w", dtype, n, k, Bytes::from(bytes))?;
+                    compare(device, cpu, (rows, n, k), &weights, &matrix)
+                },
+            ));
         }
         if k.is_multiple_of(64) {
             let name = format!("4 bits in groups of 64, {rows} x {k} to {n}");
-            cases.push(Case::new(name, Bound::Relative(1e-5), move |device, cpu| {
-                let nibbles: Vec<u8> = words(5, n * k).map(|word| (word >> 60) as u8).collect();
-                let scales = numbers(6, n * k / 64 * 2);
-                let scales: Vec<[u16; 2]> = scales
-                    .chunks_exact(2)
-                    .map(|pair| [f32_to_f16(pair[0] / 16.0), f32_to_f16(pair[1] / 2.0)])
-                    .collect();
-                let weights =
-                    PackedWeights::from_groups(device, 64, (n, k), &nibbles, &scales)?;
-                let mut plain = Vec::new();
-                for (group, scale) in nibbles.chunks_exact(64).zip(&scales) {
-                    let pair = from_half(scale);
-                    plain.extend(group.iter().map(|q| f32::from(*q) * pair[0] + pair[1]));
-                }
-                let bytes: Vec<u8> = plain.iter().flat_map(|value| value.to_le_bytes()).collect();
-                let matrix = PackedMatrix::new("w", DType::F32, n, k, Bytes::from(bytes))?;
-                compare(device, cpu, (rows, n, k), &weights, &matrix)
-            }));
+            cases.push(Case::new(
+                name,
+                Bound::Relative(1e-5),
+                move |device, cpu| {
+                    let nibbles: Vec<u8> = words(5, n * k).map(|word| (word >> 60) as u8).collect();
+                    let scales = numbers(6, n * k / 64 * 2);
+                    let scales: Vec<[u16; 2]> = scales
+                        .chunks_exact(2)
+                        .map(|pair| [f32_to_f16(pair[0] / 16.0), f32_to_f16(pair[1] / 2.0)])
+                        .collect();
+                    let weights =
+                        PackedWeights::from_groups(device, 64, (n, k), &nibbles, &scales)?;
+                    let mut plain = Vec::new();
+                    for (group, scale) in nibbles.chunks_exact(64).zip(&scales) {
+                        let pair = from_half(scale);
+                        plain.extend(group.iter().map(|q| f32::from(*q) * pair[0] + pair[1]));
+                    }
+                    let bytes: Vec<u8> =
+                        plain.iter().flat_map(|value| value.to_le_bytes()).collect();
+                    let matrix = PackedMatrix::new("w", DType::F32, n, k, Bytes::from(bytes))?;
+                    compare(device, cpu, (rows, n, k), &weights, &matrix)
+                },
+            ));
         }
     }
     cases

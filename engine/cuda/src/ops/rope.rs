@@ -29,7 +29,13 @@ pub fn rope(
     positions: &Buffer,
 ) -> Result<(), CudaError> {
     const OP: &str = "rope";
-    ensure(dims > 0 && dims.is_multiple_of(2) && dims <= head_dim, OP, "dims", dims, format_args!("even and at most {head_dim}"))?;
+    ensure(
+        dims > 0 && dims.is_multiple_of(2) && dims <= head_dim,
+        OP,
+        "dims",
+        dims,
+        format_args!("even and at most {head_dim}"),
+    )?;
     ensure(rows > 0, OP, "rows", rows, "over 0")?;
     fits(OP, "x", x, rows * heads * head_dim, 4)?;
     fits(OP, "positions", positions, rows, 4)?;
@@ -50,7 +56,14 @@ pub fn rope(
         .with(i32::from(pairs == RopePairs::Neighbours))
         .with(int(OP, "positions of the table", table)?);
     // SAFETY: lengths were checked above; the kernel checks positions against the table.
-    unsafe { device.launch(kernel("rope_f32"), grid, args, (OP, &[rows, heads, head_dim, dims])) }
+    unsafe {
+        device.launch(
+            kernel("rope_f32"),
+            grid,
+            args,
+            (OP, &[rows, heads, head_dim, dims]),
+        )
+    }
 }
 
 /// The table of `positions` positions, as kernels read it.
@@ -89,22 +102,27 @@ fn cases() -> Vec<Case> {
     for pairs in [RopePairs::Halves, RopePairs::Neighbours] {
         for scaling in scalings {
             for (heads, head_dim, dims) in [(2, 20, 16), (3, 64, 64), (8, 128, 128)] {
-                let name = format!("{heads} heads of {head_dim}, {dims} turned, {pairs:?}, {scaling:?}");
-                cases.push(Case::new(name, Bound::Relative(1e-6), move |device, _cpu| {
-                    let positions = [0usize, 1, 17, 300, 299];
-                    let mut x = numbers(1, positions.len() * heads * head_dim);
-                    let mut table = RopeTable::new(dims, 1e4, scaling, pairs)?;
-                    table.extend(301);
-                    let there = device.upload(&x)?;
-                    ops::rope(&table, &mut x, head_dim, &positions)?;
-                    let turns = device.upload(&turns(dims, 1e4, scaling, 301)?)?;
-                    let at: Vec<i32> = positions.iter().map(|at| *at as i32).collect();
-                    let at = device.upload(&at)?;
-                    let shape = (positions.len(), heads, head_dim);
-                    rope(device, &there, shape, (&turns, dims, pairs), &at)?;
-                    let fast = device.read(&there, 0, x.len())?;
-                    Ok(Outcome { fast, reference: x })
-                }));
+                let name =
+                    format!("{heads} heads of {head_dim}, {dims} turned, {pairs:?}, {scaling:?}");
+                cases.push(Case::new(
+                    name,
+                    Bound::Relative(1e-6),
+                    move |device, _cpu| {
+                        let positions = [0usize, 1, 17, 300, 299];
+                        let mut x = numbers(1, positions.len() * heads * head_dim);
+                        let mut table = RopeTable::new(dims, 1e4, scaling, pairs)?;
+                        table.extend(301);
+                        let there = device.upload(&x)?;
+                        ops::rope(&table, &mut x, head_dim, &positions)?;
+                        let turns = device.upload(&turns(dims, 1e4, scaling, 301)?)?;
+                        let at: Vec<i32> = positions.iter().map(|at| *at as i32).collect();
+                        let at = device.upload(&at)?;
+                        let shape = (positions.len(), heads, head_dim);
+                        rope(device, &there, shape, (&turns, dims, pairs), &at)?;
+                        let fast = device.read(&there, 0, x.len())?;
+                        Ok(Outcome { fast, reference: x })
+                    },
+                ));
             }
         }
     }

@@ -29,7 +29,13 @@ pub fn top_k(
 ) -> Result<(), CudaError> {
     const OP: &str = "top_k";
     ensure(rows > 0, OP, "rows", rows, "over 0")?;
-    ensure((1..=256.min(cols)).contains(&k), OP, "k", k, "1 to 256 and at most cols")?;
+    ensure(
+        (1..=256.min(cols)).contains(&k),
+        OP,
+        "k",
+        k,
+        "1 to 256 and at most cols",
+    )?;
     fits(OP, "values", values, rows * cols, 4)?;
     fits(OP, "out_values", out_values, rows * k, 4)?;
     fits(OP, "out_indices", out_indices, rows * k, 4)?;
@@ -78,7 +84,12 @@ fn cases() -> Vec<Case> {
             let (best, indices) = (device.alloc(4 * k)?, device.alloc(4 * k)?);
             top_k(device, &there, (1, values.len()), k, (&best, &indices))?;
             let mut fast: Vec<f32> = device.read(&best, 0, k)?;
-            fast.extend(device.read::<i32>(&indices, 0, k)?.iter().map(|at| *at as f32));
+            fast.extend(
+                device
+                    .read::<i32>(&indices, 0, k)?
+                    .iter()
+                    .map(|at| *at as f32),
+            );
             Ok(Outcome { fast, reference })
         })
     })

@@ -11,17 +11,61 @@ pub(crate) const PLACE: &str = "tests/gpu/results.md";
 
 /// Figures that have to be reached on an H200: name of the row, what it is, and what is asked.
 const BARS: &[(&str, &str, &str)] = &[
-    ("checks-passed", "Ops, rows, repeats, graphs, tokens against the CPU", "all"),
-    ("decode-llama-3-8b-bf16", "Decode, batch 1, bf16, Llama-3-8B shape", "> 210 tokens/s"),
-    ("decode-qwen3-0.6b-bf16", "Decode, batch 1, bf16, Qwen3-0.6B shape", "> 795 tokens/s"),
-    ("decode-llama-3-8b-q4-g64", "Decode, batch 1, 4 bits in groups of 64, 8B shape", ">= 2.2 x bf16"),
-    ("prefill-llama-3-8b-8192", "Prefill of 8,192 tokens, 8B shape", "< 220 ms"),
-    ("smollm2-tokens", "SmolLM2's tokens on 20 prompts against the CPU", "equal where the gap is over 1e-3"),
-    ("srvgg-x2-32-convs-720p-f16", "Compact upscaler of 32 convolutions, 1280x720 to 2560x1440", "> 200 frames/s"),
-    ("srvgg-x2-animevideov3-720p-f16", "realesr-animevideov3-x2 (16 convolutions), 1280x720", "> 200 frames/s"),
-    ("srvgg-x2-animevideov3-720p-within-1-of-255", "Its values within 1/255 of the CPU's", ">= 99.9 %"),
-    ("rrdbnet-x2-720p-f16", "RRDBNet x2, 23 blocks, 1280x720", "> 40 frames/s"),
-    ("attention-4608-24x128-both-ways", "Attention, 4,608 tokens, 24 heads of 128, bidirectional", "> 558 TFLOP/s"),
+    (
+        "checks-passed",
+        "Ops, rows, repeats, graphs, tokens against the CPU",
+        "all",
+    ),
+    (
+        "decode-llama-3-8b-bf16",
+        "Decode, batch 1, bf16, Llama-3-8B shape",
+        "> 210 tokens/s",
+    ),
+    (
+        "decode-qwen3-0.6b-bf16",
+        "Decode, batch 1, bf16, Qwen3-0.6B shape",
+        "> 795 tokens/s",
+    ),
+    (
+        "decode-llama-3-8b-q4-g64",
+        "Decode, batch 1, 4 bits in groups of 64, 8B shape",
+        ">= 2.2 x bf16",
+    ),
+    (
+        "prefill-llama-3-8b-8192",
+        "Prefill of 8,192 tokens, 8B shape",
+        "< 220 ms",
+    ),
+    (
+        "smollm2-tokens",
+        "SmolLM2's tokens on 20 prompts against the CPU",
+        "equal where the gap is over 1e-3",
+    ),
+    (
+        "srvgg-x2-32-convs-720p-f16",
+        "Compact upscaler of 32 convolutions, 1280x720 to 2560x1440",
+        "> 200 frames/s",
+    ),
+    (
+        "srvgg-x2-animevideov3-720p-f16",
+        "realesr-animevideov3-x2 (16 convolutions), 1280x720",
+        "> 200 frames/s",
+    ),
+    (
+        "srvgg-x2-animevideov3-720p-within-1-of-255",
+        "Its values within 1/255 of the CPU's",
+        ">= 99.9 %",
+    ),
+    (
+        "rrdbnet-x2-720p-f16",
+        "RRDBNet x2, 23 blocks, 1280x720",
+        "> 40 frames/s",
+    ),
+    (
+        "attention-4608-24x128-both-ways",
+        "Attention, 4,608 tokens, 24 heads of 128, bidirectional",
+        "> 558 TFLOP/s",
+    ),
     ("vae-decode-1024", "VAE decode to 1024x1024", "< 34 ms"),
     ("nvenc", "Hardware encoder", "opened, software otherwise"),
 ];
@@ -44,9 +88,8 @@ pub(crate) fn rendered<'a>(receipts: impl Iterator<Item = (&'a str, &'a str)>) -
         them. CI has no GPU: nothing here is run or counted there.\n\n## What has to be reached\n\n| what | asked | measured | floor or ceiling | peer | ahead of the peer | state |\n| --- | --- | --- | --- | --- | --- | --- |\n"
         .to_owned();
     let rows = || {
-        read.iter().flat_map(|(_, receipt)| {
-            receipt["rows"].as_array().into_iter().flatten()
-        })
+        read.iter()
+            .flat_map(|(_, receipt)| receipt["rows"].as_array().into_iter().flatten())
     };
     for (name, about, asked) in BARS {
         let Some(row) = rows().find(|row| row["name"] == **name) else {
@@ -133,13 +176,19 @@ mod tests {
     #[test]
     fn a_table_that_differs_from_its_receipts_is_found() {
         let text = rendered([("tests/receipts/gpu.json", RECEIPT)].into_iter());
-        assert!(text.contains("250.5 tokens/s | 300.0 | 210.0 | 1.1900 | reached"), "{text}");
+        assert!(
+            text.contains("250.5 tokens/s | 300.0 | 210.0 | 1.1900 | reached"),
+            "{text}"
+        );
         assert_eq!(text.matches("| unmeasured |").count(), BARS.len() - 1);
         let fresh = Tree::of(&[("tests/receipts/gpu.json", RECEIPT), (PLACE, &text)]);
         assert_eq!(rule(&fresh), []);
         let edited = text.replace("250.5", "310.0");
         let old = Tree::of(&[("tests/receipts/gpu.json", RECEIPT), (PLACE, &edited)]);
         assert_eq!(rule(&old).len(), 1);
-        assert_eq!(rule(&Tree::of(&[("tests/receipts/gpu.json", RECEIPT)])).len(), 1);
+        assert_eq!(
+            rule(&Tree::of(&[("tests/receipts/gpu.json", RECEIPT)])).len(),
+            1
+        );
     }
 }
