@@ -219,9 +219,6 @@ __device__ __forceinline__ void fetch_tile(u32 to, const u16* from, u64 stride, 
     copies_commit();
 }
 
-struct Yes { static constexpr bool value = true; };
-struct No { static constexpr bool value = false; };
-
 // Scores to weights: the new greatest scores, the factor for what was summed before, weights as pairs of bf16.
 __device__ __forceinline__ void weigh(float* s, float* most, float* total, float* scale, float scale_log2) {
 #pragma unroll
@@ -319,7 +316,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_hopper_d128(const
 #pragma unroll
             for (int i = 0; i < 32; i++) p[i] = to_bf2(s[2 * i], s[2 * i + 1]);
         };
-        auto step = [&](auto seen_whole, int tile) {
+        auto step = [&](bool seen_whole, int tile) {
             int before = tile - 1;
             mark_wait(full + 8 * (tile % H_STAGES), (tile / H_STAGES) & 1);
             mark_wait(full + 8 * (H_STAGES + before % H_STAGES), (before / H_STAGES) & 1);
@@ -331,7 +328,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_hopper_d128(const
             asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
             hold<64>(s);
             if (lane == 0) mark_arrive(empty + 8 * (tile % H_STAGES));
-            if (!seen_whole.value) hide(s, a, row, tile * H_KEYS + column, ahead);
+            if (!seen_whole) hide(s, a, row, tile * H_KEYS + column, ahead);
             weigh(s, most, total, scale, a.scale_log2);
             // Weights are made while the matrix units add up the last tile's. The assembler would wait first; it keeps a
             // store where it is, and this one, which never happens, needs all weights.
@@ -358,8 +355,8 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_hopper_d128(const
         weigh(s, most, total, scale, a.scale_log2);
         pack_weights();
         int tile = 1;
-        for (; tile < whole; tile++) step(Yes{}, tile);
-        for (; tile < tiles; tile++) step(No{}, tile);
+        for (; tile < whole; tile++) step(true, tile);
+        for (; tile < tiles; tile++) step(false, tile);
         int old = (tiles - 1) % H_STAGES;
         mark_wait(full + 8 * (H_STAGES + old), ((tiles - 1) / H_STAGES) & 1);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");

@@ -253,7 +253,7 @@ enum { TILE = 64, TILE_PX = TILE + 2 };
 template <int CHUNKS, bool LAST>
 __device__ __forceinline__ void conv_tiles(const ConvArgs& a) {
     extern __shared__ __align__(128) u8 shared[];
-    constexpr u32 WEIGHTS = 9 * CHUNKS * 64 * 16, ROW = CHUNKS * TILE_PX * 16;
+    constexpr u32 WEIGHTS = 9 * CHUNKS * 64 * 16;
     u32 weights = smem_at(shared), rows = weights + WEIGHTS;
     int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31;
     for (u32 i = thread; i < WEIGHTS / 16; i += blockDim.x) copy16_async(weights + i * 16, (const u8*)a.weights + i * 16, true);
