@@ -209,12 +209,23 @@ __device__ __forceinline__ void mark_wait(u32 at, u32 parity) {
 
 enum { H_ROWS = 128, H_KEYS = 128, H_TILE = H_KEYS * 256, H_STAGES = 3 };
 
-// 128 rows of 256 bytes as two halves of 128 rows of 128 bytes.
-__device__ __forceinline__ void fetch_tile(u32 to, const u16* from, u64 stride, int first, int count, int thread) {
-#pragma unroll 4
-    for (int i = thread; i < 128 * 16; i += 64) {
-        int r = i >> 4, c = i & 15, at = first + r;
-        copy16_async(to + (c >> 3) * 16384 + r * 128 + (((c & 7) ^ (r & 7)) << 4), from + (u64)min(at, count - 1) * stride + c * 8, at < count);
+// 128 rows of 256 bytes as two halves of 128 rows of 128 bytes, by 64 threads. A thread keeps its column and takes every
+// fourth row, so that addresses are sums: with more arithmetic a copy, fetching was what everything waited for.
+__device__ __forceinline__ void fetch_tile(u32 to, const u16* from, u64 stride, int first, int count, int one) {
+    int c = one & 15, r = one >> 4;
+    u32 base = to + (c >> 3) * 16384 + r * 128, even = base + (((c & 7) ^ r) << 4), odd = base + (((c & 7) ^ (r + 4)) << 4);
+    const u16* p = from + (u64)(first + r) * stride + c * 8;
+    u64 step = 4 * stride;
+    if (first + 128 <= count) {
+#pragma unroll
+        for (int n = 0; n < 32; n++, p += step)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"((n & 1 ? odd : even) + n * 512), "l"(p));
+    } else {
+        const u16* column = from + c * 8;
+        for (int n = 0; n < 32; n++) {
+            int at = first + r + 4 * n;
+            copy16_async((n & 1 ? odd : even) + n * 512, column + (u64)min(at, count - 1) * stride, at < count);
+        }
     }
     copies_commit();
 }
@@ -407,7 +418,7 @@ extern "C" __global__ void __launch_bounds__(128) prefill_heads(const __grid_con
     if (head >= a.heads + a.kv_heads) {
         if (!a.values) return;
         u16* to = a.values + ((page * a.kv_heads + head - a.heads - a.kv_heads) * 64 + position % 64) * d;
-        for (int i = lane; i < d; i += 32) to[i] = at[i];
+        for (int i = lane; i < d / 2; i += 32) ((u32*)to)[i] = ((const u32*)at)[i];
         return;
     }
     bool is_key = head >= a.heads;
@@ -420,6 +431,29 @@ extern "C" __global__ void __launch_bounds__(128) prefill_heads(const __grid_con
     }
     u16* to = is_key && a.keys ? a.keys + ((page * a.kv_heads + head - a.heads) * 64 + position % 64) * d : nullptr;
     const float* turn = a.turns + (u64)position * d;
+    if (!a.neighbours && d % 4 == 0) {
+        // Two pairs at a time: words of the lower and the upper half.
+        for (int i = 2 * lane; i < d / 2; i += 64) {
+            u32 lower = *(const u32*)(at + i), upper = *(const u32*)(at + i + d / 2);
+            float2 c = *(const float2*)(turn + i), s = *(const float2*)(turn + d / 2 + i);
+            float p0 = bf_lo(lower) * scale, p1 = bf_hi(lower) * scale, q0 = bf_lo(upper) * scale, q1 = bf_hi(upper) * scale;
+            if (norm) {
+                p0 *= norm[i];
+                p1 *= norm[i + 1];
+                q0 *= norm[i + d / 2];
+                q1 *= norm[i + d / 2 + 1];
+            }
+            lower = to_bf2(p0 * c.x - q0 * s.x, p1 * c.y - q1 * s.y);
+            upper = to_bf2(p0 * s.x + q0 * c.x, p1 * s.y + q1 * c.y);
+            *(u32*)(at + i) = lower;
+            *(u32*)(at + i + d / 2) = upper;
+            if (to) {
+                *(u32*)(to + i) = lower;
+                *(u32*)(to + i + d / 2) = upper;
+            }
+        }
+        return;
+    }
     for (int i = lane; i < d / 2; i += 32) {
         int x = a.neighbours ? 2 * i : i, y = a.neighbours ? 2 * i + 1 : i + d / 2;
         float p = bf_one(at[x]) * scale * (norm ? norm[x] : 1.f), q = bf_one(at[y]) * scale * (norm ? norm[y] : 1.f);

@@ -1,14 +1,60 @@
 // Norms, rope, gates, sums, random weights. x and out: [rows, cols] unless said otherwise.
 
-// out = x / sqrt(mean(x^2) + epsilon) * weight; one block a row.
+// out = x / sqrt(mean(x^2) + epsilon) * weight; one block a row. Rows of whole fours are read as such; as many as fit a
+// thread's registers are kept there between the two passes.
 template <bool ADD, bool HALF_OUT>
 __device__ __forceinline__ void rms_norm_row(float* x, const float* add, const float* weight,
                                              void* out, int cols, float epsilon) {
+    constexpr int KEPT = 4;
     __shared__ float shared[32];
     WAIT_PREVIOUS;
     EARLY_START;
     u64 start = (u64)blockIdx.x * cols;
     float squares = 0.f;
+    if (cols % 4 == 0) {
+        float4 kept[KEPT];
+        float4* row = (float4*)(x + start);
+        int fours = cols / 4;
+        auto take = [&](int i) {
+            float4 v = row[i];
+            if (ADD) {
+                float4 more = ((const float4*)(add + start))[i];
+                v.x += more.x;
+                v.y += more.y;
+                v.z += more.z;
+                v.w += more.w;
+                row[i] = v;
+            }
+            squares = fmaf(v.x, v.x, squares);
+            squares = fmaf(v.y, v.y, squares);
+            squares = fmaf(v.z, v.z, squares);
+            squares = fmaf(v.w, v.w, squares);
+            return v;
+        };
+#pragma unroll
+        for (int u = 0; u < KEPT; u++) {
+            int i = threadIdx.x + u * blockDim.x;
+            if (i < fours) kept[u] = take(i);
+        }
+        for (int i = threadIdx.x + KEPT * blockDim.x; i < fours; i += blockDim.x) take(i);
+        float scale = rsqrtf(block_sum(squares, shared) / (float)cols + epsilon);
+        auto give = [&](int i, float4 v) {
+            float4 w = ((const float4*)weight)[i];
+            v.x = v.x * scale * w.x;
+            v.y = v.y * scale * w.y;
+            v.z = v.z * scale * w.z;
+            v.w = v.w * scale * w.w;
+            if (HALF_OUT) ((uint2*)((u16*)out + start))[i] = uint2{to_bf2(v.x, v.y), to_bf2(v.z, v.w)};
+            else ((float4*)((float*)out + start))[i] = v;
+        };
+#pragma unroll
+        for (int u = 0; u < KEPT; u++) {
+            int i = threadIdx.x + u * blockDim.x;
+            if (i < fours) give(i, kept[u]);
+        }
+        for (int i = threadIdx.x + KEPT * blockDim.x; i < fours; i += blockDim.x) give(i, row[i]);
+        return;
+    }
     for (int i = threadIdx.x; i < cols; i += blockDim.x) {
         float v = x[start + i];
         if (ADD) {

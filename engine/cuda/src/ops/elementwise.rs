@@ -240,8 +240,15 @@ pub fn read_all(device: &Device, from: &Buffer, sink: &Buffer) -> Result<(), Cud
     unsafe { device.launch(kernel(OP), grid, args, (OP, &[blocks])) }
 }
 
-const NORM_SHAPES: [(usize, usize); 6] =
-    [(1, 16), (3, 64), (2, 577), (1, 5), (16, 4096), (300, 576)];
+const NORM_SHAPES: [(usize, usize); 7] = [
+    (1, 16),
+    (3, 64),
+    (2, 577),
+    (1, 5),
+    (16, 4096),
+    (300, 576),
+    (2, 8192),
+];
 
 fn rms_norm_cases() -> Vec<Case> {
     NORM_SHAPES
