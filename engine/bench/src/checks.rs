@@ -133,11 +133,34 @@ pub(crate) fn run(device: &Device, order: &Order, mut receipt: Receipt) -> Resul
         bar: None,
         floor: Some(1.0),
     });
+    if let Some(path) = order.path("memcheck") {
+        receipt.add(Row {
+            name: "memcheck-errors",
+            unit: "errors",
+            higher: false,
+            samples: vec![memcheck_errors(&std::fs::read_to_string(path)?)?],
+            bar: Some(1.0),
+            floor: None,
+        });
+    }
     receipt.finish(order.path("out").as_deref())?;
     if !tally.failed.is_empty() {
         bail!("{} checks failed", tally.failed.len());
     }
     Ok(())
+}
+
+/// Errors that compute-sanitizer counted in a run of these checks, by its output and theirs.
+fn memcheck_errors(log: &str) -> Result<f64> {
+    let passed = log.lines().any(|line| line.ends_with(" passed, 0 failed"));
+    let summary = log
+        .lines()
+        .find_map(|line| line.split("ERROR SUMMARY: ").nth(1));
+    let count = summary.and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
+    match (passed, count) {
+        (true, Some(count)) => Ok(f64::from(count)),
+        _ => bail!("the memcheck log shows no run of all checks with a summary"),
+    }
 }
 
 /// Every number of rows from 1 to 16 gives each row the bits that it has alone.
@@ -263,4 +286,23 @@ fn rows(device: &Device, tally: &mut Tally) -> Result<()> {
     }
     println!("rows 1 to 16 of {} products checked", kinds.len());
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::memcheck_errors;
+
+    #[test]
+    fn only_a_whole_run_counts_as_memcheck() {
+        let whole = "643 passed, 0 failed\n========= ERROR SUMMARY: 2 errors\n";
+        assert_eq!(memcheck_errors(whole).unwrap(), 2.0);
+        for log in [
+            "",
+            "643 passed, 0 failed",
+            "========= ERROR SUMMARY: 0 errors",
+            "3 passed, 1 failed\nERROR SUMMARY: 0 errors",
+        ] {
+            assert!(memcheck_errors(log).is_err(), "{log:?}");
+        }
+    }
 }

@@ -39,6 +39,7 @@ const USAGE: &str = "usage: engine-bench WHAT [--KEY VALUE]…
   --cache FOLDER         where compiled kernels are kept
   --fixtures FOLDER      tests/fixtures, for the tokens of tiny models
   --upscaler FILE        weights of realesr-animevideov3-x2, as safetensors
+  --memcheck FILE        of check: what compute-sanitizer said of a run of it
   --peers FILE           samples of peers measured on the same machine (tests/gpu/peers.py)
   --out FILE             where the receipt is written
   --commit NAME          what the program was built from";

@@ -43,6 +43,12 @@ pub(crate) fn median(samples: &[f64]) -> f64 {
     }
 }
 
+/// Of a path its last part: where it lies is one machine's affair.
+fn last_part(word: &str) -> String {
+    let last = word.trim_end_matches('/').rsplit('/').next();
+    last.unwrap_or(word).to_owned()
+}
+
 fn first_line(command: &mut Command) -> Option<String> {
     let output = command
         .output()
@@ -83,7 +89,7 @@ impl Receipt {
                 "cpu": cpu.unwrap_or("unknown"),
                 "cores": cores,
             },
-            "command": std::iter::once("engine-bench".to_owned()).chain(std::env::args().skip(1)).collect::<Vec<_>>(),
+            "command": std::iter::once("engine-bench".to_owned()).chain(std::env::args().skip(1).map(|word| last_part(&word))).collect::<Vec<_>>(),
         });
         let mut receipt = Self {
             head,
@@ -220,7 +226,14 @@ pub(crate) fn timed_graph(
 
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{last_part, median};
+
+    #[test]
+    fn receipts_name_no_folders() {
+        assert_eq!(last_part("some/where/gpu.json"), "gpu.json");
+        assert_eq!(last_part("--out"), "--out");
+        assert_eq!(last_part("cache/"), "cache");
+    }
 
     #[test]
     fn medians_are_the_middle() {

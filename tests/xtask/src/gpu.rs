@@ -26,10 +26,12 @@ for first in $(find . -name '*.piece000'); do
 done
 mkdir -p results
 common="--commit COMMIT --fixtures fixtures --upscaler upscaler.safetensors --cache cache"
-./engine-bench check $common --out results/gpu-checks.json
+memcheck=""
 if command -v compute-sanitizer >/dev/null; then
-  compute-sanitizer --error-exitcode 9 ./engine-bench check $common > results/memcheck.txt 2>&1 || echo "memcheck found faults: results/memcheck.txt"
+  compute-sanitizer --tool memcheck ./engine-bench check $common > results/memcheck.txt 2>&1 || true
+  memcheck="--memcheck results/memcheck.txt"
 fi
+./engine-bench check $common $memcheck --out results/gpu-checks.json
 python3 peers.py results/peers.json || echo "no peers"
 peers=""; [ -f results/peers.json ] && peers="--peers results/peers.json"
 ./engine-bench time $common $peers --out results/gpu.json

@@ -17,6 +17,11 @@ const BARS: &[(&str, &str, &str)] = &[
         "all",
     ),
     (
+        "memcheck-errors",
+        "compute-sanitizer's memcheck over the same",
+        "0 errors",
+    ),
+    (
         "decode-llama-3-8b-bf16",
         "Decode, batch 1, bf16, Llama-3-8B shape",
         "> 210 tokens/s",
