@@ -29,41 +29,8 @@ impl Tally {
 pub(crate) fn run(device: &Device, order: &Order, mut receipt: Receipt) -> Result<()> {
     let cpu = Cpu::new(0)?;
     let mut tally = Tally::default();
-    for op in OPS.iter().filter(|op| order.wants(op.name)) {
-        let cases = (op.cases)();
-        let mut worst = 0.0f32;
-        let before = tally.failed.len();
-        for case in &cases {
-            let name = format!("{} ({})", op.name, case.name);
-            let first = match (case.run)(device, &cpu) {
-                Ok(first) => first,
-                Err(error @ CudaError::Fault { .. }) => bail!("{name}: {error}"),
-                Err(error) => {
-                    tally.note(name, false, &error.to_string());
-                    continue;
-                }
-            };
-            worst = worst.max(first.error());
-            tally.note(
-                name.clone(),
-                first.keeps(case.bound),
-                &format!("error {} over {:?}", first.error(), case.bound),
-            );
-            let again = (case.run)(device, &cpu)?;
-            let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-            tally.note(
-                format!("{name} again"),
-                bits(&again.fast) == bits(&first.fast),
-                "other bits than the first run",
-            );
-        }
-        println!(
-            "{:<18} {:>3} cases, worst error {worst:.2e}, {} failed",
-            op.name,
-            cases.len(),
-            tally.failed.len() - before
-        );
-    }
+    tables(device, order, &cpu, &mut tally)?;
+    refusals(device, &mut tally);
     if order.wants("rows") {
         rows(device, &mut tally)?;
     }
@@ -148,6 +115,75 @@ pub(crate) fn run(device: &Device, order: &Order, mut receipt: Receipt) -> Resul
         bail!("{} checks failed", tally.failed.len());
     }
     Ok(())
+}
+
+/// The case table of every op that is wanted, each case twice.
+fn tables(device: &Device, order: &Order, cpu: &Cpu, tally: &mut Tally) -> Result<()> {
+    for op in OPS.iter().filter(|op| order.wants(op.name)) {
+        let cases = (op.cases)();
+        let mut worst = 0.0f32;
+        let before = tally.failed.len();
+        for case in &cases {
+            let name = format!("{} ({})", op.name, case.name);
+            let first = match (case.run)(device, cpu) {
+                Ok(first) => first,
+                Err(error @ CudaError::Fault { .. }) => bail!("{name}: {error}"),
+                Err(error) => {
+                    tally.note(name, false, &error.to_string());
+                    continue;
+                }
+            };
+            worst = worst.max(first.error());
+            tally.note(
+                name.clone(),
+                first.keeps(case.bound),
+                &format!("error {} over {:?}", first.error(), case.bound),
+            );
+            let again = (case.run)(device, cpu)?;
+            let bits = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            tally.note(
+                format!("{name} again"),
+                bits(&again.fast) == bits(&first.fast),
+                "other bits than the first run",
+            );
+        }
+        println!(
+            "{:<18} {:>3} cases, worst error {worst:.2e}, {} failed",
+            op.name,
+            cases.len(),
+            tally.failed.len() - before
+        );
+    }
+    Ok(())
+}
+
+/// More memory than there is.
+fn refusals(device: &Device, tally: &mut Tally) {
+    for bytes in [1 << 50, usize::MAX] {
+        let refused = device.alloc(bytes);
+        let told = matches!(&refused, Err(CudaError::OutOfMemory { asked_bytes, .. }) if *asked_bytes == bytes);
+        tally.note(
+            format!("{bytes} bytes"),
+            told,
+            "not refused with the figures",
+        );
+    }
+}
+
+/// A kernel that reads outside memory: the error must name it.
+pub(crate) fn fault(device: &Device) -> Result<()> {
+    match engine_cuda::ops::fault(device) {
+        Err(error @ CudaError::Fault { .. })
+            if error
+                .to_string()
+                .contains("decode_attention[1, 1, 1, 16, 1]") =>
+        {
+            println!("told as it should be: {error}");
+            Ok(())
+        }
+        Err(error) => bail!("another error than expected: {error}"),
+        Ok(()) => bail!("no error"),
+    }
 }
 
 /// Errors that compute-sanitizer counted in a run of these checks, by its output and theirs.

@@ -31,6 +31,7 @@ const USAGE: &str = "usage: engine-bench WHAT [--KEY VALUE]…
   kernels   compile every kernel: --arch sm_90a,sm_121 [--verbose yes]; needs no device
   probe     say which devices can be used, or why none can
   check     case tables, rows, repeats, graphs and tokens on the device against the CPU
+  fault     let a kernel fail on purpose, and see that the error names it
   time      measure: rows of kernels and models, with a receipt
 
   --only NAME,NAME       of check: ops; of time: attention, gemv, decode, picture, prefill
@@ -152,6 +153,7 @@ fn run() -> Result<()> {
             let receipt = Receipt::new(&device, &order)?;
             checks::run(&device, &order, receipt)
         }
+        "fault" => checks::fault(&open(&order)?),
         "time" => time(&order),
         other => bail!("cannot run {other:?}\n{USAGE}"),
     }

@@ -20,6 +20,7 @@ pub use attention::{Attention, attention};
 pub use case::{Case, Op};
 pub(crate) use conv3x3::{ConvTo, ConvWay, Convolution, conv3x3, pack_rgb};
 pub use conv3x3::{Picture, picture_pitch_px};
+pub use decode_attention::fault;
 pub(crate) use decode_attention::{Begin, PAGE, Step, begin, decode_attention};
 pub use elementwise::{add, add_rms_norm, fill_bf16, fill_half, read_all, rms_norm, silu_mul};
 pub(crate) use elementwise::{fits, int, kernel as elementwise_kernel};

@@ -26,6 +26,7 @@ for first in $(find . -name '*.piece000'); do
 done
 mkdir -p results
 common="--commit COMMIT --fixtures fixtures --upscaler upscaler.safetensors --cache cache"
+./engine-bench fault
 memcheck=""
 if command -v compute-sanitizer >/dev/null; then
   compute-sanitizer --tool memcheck ./engine-bench check $common > results/memcheck.txt 2>&1 || true

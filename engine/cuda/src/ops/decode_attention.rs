@@ -172,6 +172,36 @@ pub(crate) fn decode_attention(device: &Device, step: &Step<'_>) -> Result<(), C
     unsafe { device.launch(kernel, grid, Args::new().with_struct(&places), (OP, &shape)) }
 }
 
+/// Lets a kernel fail: keys and values are looked for far outside memory. For checks of how faults are told; nothing
+/// runs on the device after it in this process.
+///
+/// # Errors
+/// `Fault`.
+pub fn fault(device: &Device) -> Result<(), CudaError> {
+    let d = 16;
+    let zeros = device.zeros(PAGE * d * 4)?;
+    let step = Step {
+        qkv: &zeros,
+        norms: None,
+        turns: &zeros,
+        pairs: RopePairs::Halves,
+        positions: &zeros,
+        pages: &device.upload(&[1i32 << 30])?,
+        keys: &zeros,
+        values: &zeros,
+        partial: &zeros,
+        counters: &zeros,
+        out: &device.zeros(d * 2)?,
+        rows: 1,
+        heads: 1,
+        kv_heads: 1,
+        head_dim: d,
+        max_pages: 1,
+    };
+    decode_attention(device, &step)?;
+    device.wait()
+}
+
 /// What a step begins with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Begin<'a> {
