@@ -5,6 +5,7 @@
 mod commands;
 mod crates;
 mod generated;
+pub(crate) mod gpu_results;
 mod layers;
 mod licences;
 mod receipts;
@@ -136,6 +137,7 @@ const RULES: &[(&str, Rule)] = &[
     ("command list", commands::list),
     ("controls", commands::controls),
     ("receipts", receipts::rule),
+    ("figures from GPUs", gpu_results::rule),
 ];
 
 /// What `cargo metadata --no-deps` says of the workspace.

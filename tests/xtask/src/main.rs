@@ -15,6 +15,8 @@ mod bindings;
 mod check;
 mod film;
 mod films;
+mod gpu;
+mod kernels;
 mod models;
 mod setup;
 mod steps;
@@ -117,6 +119,36 @@ enum Task {
     /// Check the rules of the tree: layers, places of outside crates, sizes, words, receipts.
     #[command(after_help = "Example:\n  cargo xtask check   prints every violation at once")]
     Check,
+    /// Compile every GPU kernel for every target; no device is needed.
+    #[command(
+        after_help = "Examples:\n  cargo xtask kernels                              all targets\n  \
+                            cargo xtask kernels --arch sm_90a --verbose      what each kernel takes"
+    )]
+    Kernels {
+        /// Targets, joined by commas.
+        #[arg(long, default_value = kernels::TARGETS)]
+        arch: String,
+        /// Print registers and spills of each.
+        #[arg(long)]
+        verbose: bool,
+    },
+    /// Pack what a GPU machine without Rust needs, or take in what it measured.
+    #[command(
+        after_help = "Examples:\n  cargo xtask gpu --out target/gpu          pack, in parts of at \
+                            most 60 MB\n  cargo xtask gpu --results FOLDER          keep its receipts and render \
+                            the table\n  cargo xtask gpu --render                  render the table again"
+    )]
+    Gpu {
+        /// New folder for the parts.
+        #[arg(long, default_value = "target/gpu")]
+        out: PathBuf,
+        /// Folder that the machine wrote.
+        #[arg(long, conflicts_with = "render")]
+        results: Option<PathBuf>,
+        /// Only render tests/gpu/results.md.
+        #[arg(long)]
+        render: bool,
+    },
     /// Run benches in release and keep their receipts.
     #[command(
         after_help = "Examples:\n  cargo xtask bench                 list the benches\n  cargo \
@@ -189,6 +221,16 @@ fn main() -> ExitCode {
         }
         Task::Bindings => bindings::run(&root),
         Task::Check => check::run(&root),
+        Task::Kernels { arch, verbose } => kernels::run(&root, &arch, verbose),
+        Task::Gpu {
+            out,
+            results,
+            render,
+        } => match (results, render) {
+            (Some(results), _) => gpu::take(&root, &results),
+            (None, true) => gpu::render(&root),
+            (None, false) => gpu::pack(&root, &out),
+        },
         Task::Bench {
             what,
             keep,
@@ -222,7 +264,7 @@ mod tests {
         use clap::CommandFactory as _;
         Arguments::command().debug_assert();
         for name in [
-            "setup", "film", "films", "studio", "page", "test", "bindings", "check", "bench",
+            "setup", "film", "films", "studio", "page", "test", "bindings", "check", "bench", "kernels", "gpu",
         ] {
             let mut command = Arguments::command();
             let task = command.find_subcommand_mut(name).unwrap();

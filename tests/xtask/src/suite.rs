@@ -7,10 +7,21 @@ use anyhow::{Result, bail};
 
 use crate::film::cargo;
 use crate::steps::{self, Steps};
-use crate::{check, models, setup, ui};
+use crate::{check, kernels, models, setup, ui};
 
 /// Seconds of fuzzing per target: a smoke test, not a search.
 const FUZZ_SECS: u32 = 10;
+
+/// What only `engine-bench` on a machine with a GPU checks.
+const GPU_ONLY: &[&str] = &[
+    "case tables of the ops against the CPU",
+    "rows 1 to 16 of every product against a row alone",
+    "repeats and replayed graphs bit for bit",
+    "tokens of the tiny models against the CPU",
+    "the upscaler's pictures against the CPU",
+    "memcheck over all of them",
+    "timed rows",
+];
 
 /// Sums over the test programs of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -210,11 +221,20 @@ fn build_and_test(root: &Path, extent: Extent, steps: &mut Steps, tally: &mut Ta
             Ok(())
         });
     }
+<<<<<<< HEAD
     if built && page {
         steps.run("end to end", || {
             tally.add(ui::end_to_end(root)?);
             Ok(())
         });
+=======
+    // Compiled for every target here; run only where there is a device.
+    steps.run("kernels", || kernels::run(root, kernels::TARGETS, false));
+    for name in GPU_ONLY {
+        tally.skipped.push(format!(
+            "gpu {name}: needs a CUDA device, see tests/gpu/results.md"
+        ));
+>>>>>>> cuda
     }
     if extent == Extent::Quick {
         return;

@@ -68,6 +68,12 @@ const LAYERS: &[Layer] = &[
         level: 5,
         may_use: &[],
     },
+    // Measures; nothing is built on it.
+    Layer {
+        name: "engine-bench",
+        level: 5,
+        may_use: &[],
+    },
     Layer {
         name: "engine-serve",
         level: 6,
