@@ -264,7 +264,8 @@ mod tests {
         use clap::CommandFactory as _;
         Arguments::command().debug_assert();
         for name in [
-            "setup", "film", "films", "studio", "page", "test", "bindings", "check", "bench", "kernels", "gpu",
+            "setup", "film", "films", "studio", "page", "test", "bindings", "check", "bench",
+            "kernels", "gpu",
         ] {
             let mut command = Arguments::command();
             let task = command.find_subcommand_mut(name).unwrap();

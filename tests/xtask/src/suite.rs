@@ -221,20 +221,18 @@ fn build_and_test(root: &Path, extent: Extent, steps: &mut Steps, tally: &mut Ta
             Ok(())
         });
     }
-<<<<<<< HEAD
     if built && page {
         steps.run("end to end", || {
             tally.add(ui::end_to_end(root)?);
             Ok(())
         });
-=======
+    }
     // Compiled for every target here; run only where there is a device.
     steps.run("kernels", || kernels::run(root, kernels::TARGETS, false));
     for name in GPU_ONLY {
         tally.skipped.push(format!(
             "gpu {name}: needs a CUDA device, see tests/gpu/results.md"
         ));
->>>>>>> cuda
     }
     if extent == Extent::Quick {
         return;

@@ -17,7 +17,7 @@ const binary = process.env.LONGTAKE_DESKTOP_BIN;
 const out = process.env.LONGTAKE_E2E_OUT;
 const STILL = join(root, "assets/samples/stills/dust-bowl-home.jpg");
 
-const button = (name) => `//button[normalize-space()="${name}" or @aria-label="${name}"]`;
+const button = (name) => `//button[not(@disabled)][normalize-space()="${name}" or @aria-label="${name}"]`;
 const labelled = (name) =>
   `//*[self::input or self::textarea][@aria-label="${name}" or @id=//label[normalize-space()="${name}"]/@for]`;
 
@@ -60,7 +60,7 @@ async function premiseToFilm(window, keep) {
   await window.fill(`//*[@role="dialog"]${labelled("Premise")}`, "Two neighbours share one ladder all summer.");
   await window.fill(`//*[@role="dialog"]${labelled("Length asked for")}`, "12 s");
   await window.click(button("Write"));
-  await window.click(`//button[starts-with(normalize-space(), "Take ")]`, 300);
+  await window.click(`//button[not(@disabled)][starts-with(normalize-space(), "Take ")]`, 300);
   const written = await until("the script", 30, async () => {
     const now = await state();
     return now.script.scenes.flatMap((scene) => scene.shots).length > 1 && now;
