@@ -10,10 +10,5 @@ fn main() {
     } else {
         Path::new("build.rs")
     };
-    say(&format!("cargo:rerun-if-changed={}", watched.display()));
-}
-
-#[expect(clippy::print_stdout, reason = "how a build script talks to cargo")]
-fn say(line: &str) {
-    println!("{line}");
+    println!("cargo:rerun-if-changed={}", watched.display());
 }
