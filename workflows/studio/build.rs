@@ -11,9 +11,5 @@ fn main() {
     } else {
         Path::new("../../ui")
     };
-    say(&format!("cargo:rerun-if-changed={}", watched.display()));
-}
-
-fn say(line: &str) {
-    println!("{line}");
+    println!("cargo:rerun-if-changed={}", watched.display());
 }

@@ -283,7 +283,14 @@ impl Studio {
             (None, None) => None,
         };
         let (folder, out) = places(request, imported.as_ref())?;
-        export::check_writable(&out)?;
+        let writes = match given {
+            // Looking at a project of ours, or making only what lies in the cache, needs no file.
+            Given::Project(..) => wanted == Wanted::Film && request.out.is_some(),
+            Given::Request | Given::Manifest(_) => true,
+        };
+        if writes {
+            export::check_writable(&out)?;
+        }
         let new = imported.is_some() || request.premise.is_some();
         let project = match given {
             Given::Project(project, _) => Arc::clone(project),

@@ -340,7 +340,7 @@ impl Desk {
         let kind = kind_of_type(media_type)
             .ok_or_else(|| refused("expected a picture, video or sound, got another file"))?;
         let blob = open.project.db().keep_media(path, media_type)?;
-        self.into_cache(&open, &blob)?;
+        self.cache_file(&open, &blob)?;
         let known = Known {
             content: blob.hash,
             media_type: media_type.to_owned(),
@@ -362,7 +362,7 @@ impl Desk {
 impl Desk {
     /// Put a kept file into the cache now: otherwise the first look at the project's shots waits
     /// for all of them.
-    pub(super) fn into_cache(
+    pub(super) fn cache_file(
         &self,
         open: &OpenProject,
         blob: &StoredBlob,

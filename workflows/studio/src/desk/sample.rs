@@ -60,7 +60,7 @@ impl Desk {
         // A leftover is swept with the session's other temporary files.
         drop(std::fs::remove_file(&temp));
         let kept = kept?;
-        self.into_cache(open, &kept)?;
+        self.cache_file(open, &kept)?;
         let known = crate::library::Known {
             content: kept.hash,
             media_type: media_type.to_owned(),
