@@ -23,6 +23,16 @@ fn project_of(args: impl IntoIterator<Item = String>) -> Option<PathBuf> {
     paths.next().map(PathBuf::from)
 }
 
+/// What `tauri.conf.json` says, with the splash and the icons.
+#[allow(
+    clippy::exit,
+    clippy::large_stack_frames,
+    reason = "both stand in the macro's own code"
+)]
+fn context() -> tauri::Context {
+    tauri::generate_context!()
+}
+
 fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
@@ -39,7 +49,7 @@ fn main() -> ExitCode {
             window::open(app.handle(), project)?;
             Ok(())
         })
-        .build(tauri::generate_context!());
+        .build(context());
     let app = match built {
         Ok(app) => app,
         Err(error) => {
