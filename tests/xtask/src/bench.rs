@@ -56,7 +56,7 @@ pub(crate) struct Order<'a> {
 /// # Errors
 /// Setup, a build or a bench failed.
 pub(crate) fn run(root: &Path, order: &Order<'_>) -> Result<()> {
-    setup::run(setup::Mode::Install)?;
+    setup::run(setup::Mode::Install, setup::For::Films)?;
     models::run(setup::Mode::Install)?;
     let target = film::target_folder(root)?;
     steps::pass(

@@ -2,8 +2,10 @@
 //!
 //! Adding a rule is one function and one line in `RULES`.
 
+mod commands;
 mod crates;
 mod generated;
+pub(crate) mod gpu_results;
 mod layers;
 mod licences;
 mod receipts;
@@ -132,7 +134,10 @@ const RULES: &[(&str, Rule)] = &[
     ("work marks", words::marks),
     ("private paths", words::paths),
     ("generated files", generated::rule),
+    ("command list", commands::list),
+    ("controls", commands::controls),
     ("receipts", receipts::rule),
+    ("figures from GPUs", gpu_results::rule),
 ];
 
 /// What `cargo metadata --no-deps` says of the workspace.

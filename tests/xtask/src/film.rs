@@ -110,7 +110,7 @@ pub(crate) fn file_name(premise: &str) -> String {
 /// # Errors
 /// Setup, the build or the film failed.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<()> {
-    setup::run(setup::Mode::Install)?;
+    setup::run(setup::Mode::Install, setup::For::Films)?;
     models::run(setup::Mode::Install)?;
     let mut film = Command::new(build(root)?);
     film.arg("film");

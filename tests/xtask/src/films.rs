@@ -21,7 +21,7 @@ const FRAMES: u32 = 6;
 /// # Errors
 /// Setup, the build or a film failed; two films have the same script.
 pub(crate) fn run(root: &Path, length: &str, seed: u64, out: &Path) -> Result<()> {
-    setup::run(setup::Mode::Install)?;
+    setup::run(setup::Mode::Install, setup::For::Films)?;
     models::run(setup::Mode::Install)?;
     let program = film::build(root)?;
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;

@@ -11,13 +11,17 @@
 )]
 
 mod bench;
+mod bindings;
 mod check;
 mod film;
 mod films;
+mod gpu;
+mod kernels;
 mod models;
 mod setup;
 mod steps;
 mod suite;
+mod ui;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,6 +53,9 @@ enum Task {
         /// Leave the models alone.
         #[arg(long)]
         no_models: bool,
+        /// Only what films on the command line need: no window, no browser.
+        #[arg(long)]
+        films: bool,
     },
     /// Build the studio and make a film; without arguments the sample film, into films/.
     #[command(after_help = "Examples:\n  cargo xtask film\n  cargo xtask film \
@@ -75,6 +82,22 @@ enum Task {
         #[arg(long, default_value = "films/ten")]
         out: PathBuf,
     },
+    /// Build the page and the studio, and open it in the browser.
+    #[command(
+        after_help = "Examples:\n  cargo xtask studio\n  cargo xtask studio --project \
+                            films/the-door-left-open.longtake\n\nEverything after `studio` \
+                            goes to `longtake serve --ui`."
+    )]
+    Studio {
+        /// Arguments of `longtake serve --ui`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Build the page of the studio into ui/dist, from where the programs take it in.
+    #[command(
+        after_help = "Example:\n  cargo xtask page   then build or run `longtake serve --ui`"
+    )]
+    Page,
     /// Run everything a change has to pass: setup, format, check, clippy, tests, docs.
     #[command(
         after_help = "Examples:\n  cargo xtask test           all of it\n  cargo xtask test \
@@ -90,9 +113,42 @@ enum Task {
         #[arg(long, conflicts_with = "quick")]
         fuzz: bool,
     },
+    /// Write the types of the studio's commands for the pages, into ui/src/api/generated.ts.
+    #[command(after_help = "Example:\n  cargo xtask bindings   after a change of the command list")]
+    Bindings,
     /// Check the rules of the tree: layers, places of outside crates, sizes, words, receipts.
     #[command(after_help = "Example:\n  cargo xtask check   prints every violation at once")]
     Check,
+    /// Compile every GPU kernel for every target; no device is needed.
+    #[command(
+        after_help = "Examples:\n  cargo xtask kernels                              all targets\n  \
+                            cargo xtask kernels --arch sm_90a --verbose      what each kernel takes"
+    )]
+    Kernels {
+        /// Targets, joined by commas.
+        #[arg(long, default_value = kernels::TARGETS)]
+        arch: String,
+        /// Print registers and spills of each.
+        #[arg(long)]
+        verbose: bool,
+    },
+    /// Pack what a GPU machine without Rust needs, or take in what it measured.
+    #[command(
+        after_help = "Examples:\n  cargo xtask gpu --out target/gpu          pack, in parts of at \
+                            most 60 MB\n  cargo xtask gpu --results FOLDER          keep its receipts and render \
+                            the table\n  cargo xtask gpu --render                  render the table again"
+    )]
+    Gpu {
+        /// New folder for the parts.
+        #[arg(long, default_value = "target/gpu")]
+        out: PathBuf,
+        /// Folder that the machine wrote.
+        #[arg(long, conflicts_with = "render")]
+        results: Option<PathBuf>,
+        /// Only render tests/gpu/results.md.
+        #[arg(long)]
+        render: bool,
+    },
     /// Run benches in release and keep their receipts.
     #[command(
         after_help = "Examples:\n  cargo xtask bench                 list the benches\n  cargo \
@@ -125,13 +181,24 @@ fn root() -> Result<PathBuf> {
 
 fn main() -> ExitCode {
     let outcome = root().and_then(|root| match Arguments::parse().task {
-        Task::Setup { dry, no_models } => {
+        Task::Setup {
+            dry,
+            no_models,
+            films,
+        } => {
             let mode = if dry {
                 setup::Mode::Dry
             } else {
                 setup::Mode::Install
             };
-            let system = setup::run(mode);
+            let system = setup::run(
+                mode,
+                if films {
+                    setup::For::Films
+                } else {
+                    setup::For::Everything
+                },
+            );
             // Both lists at once: what `--dry` reports is whole.
             let models = match (no_models, &system) {
                 (true, _) => Ok(()),
@@ -142,6 +209,8 @@ fn main() -> ExitCode {
         }
         Task::Film { args } => film::run(&root, &args),
         Task::Films { length, seed, out } => films::run(&root, &length, seed, &out),
+        Task::Studio { args } => ui::studio(&root, &args),
+        Task::Page => ui::build(&root),
         Task::Test { quick, fuzz } => {
             let extent = match (quick, fuzz) {
                 (true, _) => suite::Extent::Quick,
@@ -150,7 +219,18 @@ fn main() -> ExitCode {
             };
             suite::run(&root, extent)
         }
+        Task::Bindings => bindings::run(&root),
         Task::Check => check::run(&root),
+        Task::Kernels { arch, verbose } => kernels::run(&root, &arch, verbose),
+        Task::Gpu {
+            out,
+            results,
+            render,
+        } => match (results, render) {
+            (Some(results), _) => gpu::take(&root, &results),
+            (None, true) => gpu::render(&root),
+            (None, false) => gpu::pack(&root, &out),
+        },
         Task::Bench {
             what,
             keep,
@@ -183,7 +263,10 @@ mod tests {
     fn the_command_line_is_well_formed() {
         use clap::CommandFactory as _;
         Arguments::command().debug_assert();
-        for name in ["setup", "film", "films", "test", "check", "bench"] {
+        for name in [
+            "setup", "film", "films", "studio", "page", "test", "bindings", "check", "bench",
+            "kernels", "gpu",
+        ] {
             let mut command = Arguments::command();
             let task = command.find_subcommand_mut(name).unwrap();
             let help = task.render_long_help().to_string();

@@ -37,6 +37,41 @@ const DEBIAN: &[&str] = &[
     "fonts-noto-color-emoji",
 ];
 
+/// What the window and the tests of it and of the page need besides.
+const DEBIAN_WINDOW: &[&str] = &[
+    "libwebkit2gtk-4.1-dev",
+    "libgtk-3-dev",
+    "librsvg2-dev",
+    "libsoup-3.0-dev",
+    "gstreamer1.0-plugins-base",
+    "gstreamer1.0-plugins-good",
+    "gstreamer1.0-libav",
+    "webkit2gtk-driver",
+    "xvfb",
+    "xauth",
+    "dbus",
+    "at-spi2-core",
+    "chromium",
+];
+
+/// What the machine is set up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    /// Films on the command line.
+    Films,
+    /// The window too, and every test.
+    Everything,
+}
+
+impl For {
+    fn packages(self) -> Vec<&'static str> {
+        match self {
+            Self::Films => DEBIAN.to_vec(),
+            Self::Everything => [DEBIAN, DEBIAN_WINDOW].concat(),
+        }
+    }
+}
+
 /// Packages that newer releases no longer have, because FFmpeg dropped the part.
 const DEBIAN_WHERE_OFFERED: &[&str] = &["libpostproc-dev"];
 
@@ -126,13 +161,13 @@ fn missing_of<'a>(wanted: &[&'a str], listing: &str) -> Vec<&'a str> {
         .collect()
 }
 
-fn missing_on_debian() -> Result<Vec<&'static str>> {
+fn missing_on_debian(wanted: &[&'static str]) -> Result<Vec<&'static str>> {
     // dpkg-query ends with 1 when a name is unknown; what it prints is still right.
     let listing = Command::new("dpkg-query")
         .args(["-W", "-f", "${Package} ${db:Status-Status}\n"])
-        .args(DEBIAN)
+        .args(wanted)
         .output()?;
-    let mut missing = missing_of(DEBIAN, &String::from_utf8_lossy(&listing.stdout));
+    let mut missing = missing_of(wanted, &String::from_utf8_lossy(&listing.stdout));
     if missing
         .iter()
         .any(|name| DEBIAN_WHERE_OFFERED.contains(name))
@@ -234,7 +269,7 @@ fn install_line(system: System) -> String {
 ///
 /// # Errors
 /// Something is missing and may not (`Mode::Dry`, no root) or could not be installed.
-pub(crate) fn run(mode: Mode) -> Result<()> {
+pub(crate) fn run(mode: Mode, purpose: For) -> Result<()> {
     let system = if cfg!(target_os = "macos") {
         System::Mac
     } else {
@@ -252,9 +287,10 @@ pub(crate) fn run(mode: Mode) -> Result<()> {
             missing.join(", ")
         );
     }
-    let missing = missing_on_debian()?;
+    let wanted = purpose.packages();
+    let missing = missing_on_debian(&wanted)?;
     if missing.is_empty() {
-        println!("setup: all {} system packages are here", DEBIAN.len());
+        println!("setup: all {} system packages are here", wanted.len());
         return Ok(());
     }
     println!("{}", apt_line(&missing));
@@ -265,7 +301,7 @@ pub(crate) fn run(mode: Mode) -> Result<()> {
         );
     }
     install_on_debian(&missing)?;
-    let left = missing_on_debian()?;
+    let left = missing_on_debian(&wanted)?;
     if !left.is_empty() {
         bail!("still missing after the installation: {}", left.join(" "));
     }

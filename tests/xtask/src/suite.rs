@@ -7,10 +7,21 @@ use anyhow::{Result, bail};
 
 use crate::film::cargo;
 use crate::steps::{self, Steps};
-use crate::{check, models, setup};
+use crate::{check, kernels, models, setup, ui};
 
 /// Seconds of fuzzing per target: a smoke test, not a search.
 const FUZZ_SECS: u32 = 10;
+
+/// What only `engine-bench` on a machine with a GPU checks.
+const GPU_ONLY: &[&str] = &[
+    "case tables of the ops against the CPU",
+    "rows 1 to 16 of every product against a row alone",
+    "repeats and replayed graphs bit for bit",
+    "tokens of the tiny models against the CPU",
+    "the upscaler's pictures against the CPU",
+    "memcheck over all of them",
+    "timed rows",
+];
 
 /// Sums over the test programs of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,6 +33,13 @@ struct Tally {
 }
 
 impl Tally {
+    /// Takes the results of the page's tests into account.
+    fn add(&mut self, page: ui::TapTally) {
+        self.passed += page.passed;
+        self.failed += page.failed;
+        self.skipped.extend(page.skipped);
+    }
+
     /// Takes one line of the test harness's output into account.
     fn read(&mut self, line: &str) {
         // A test that left its line open may stand before it.
@@ -139,7 +157,7 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<()> {
     let mut steps = Steps::default();
     let mut tally = Tally::default();
     let ready = steps.run("setup", || {
-        setup::run(setup::Mode::Install)?;
+        setup::run(setup::Mode::Install, setup::For::Everything)?;
         models::run(setup::Mode::Install)
     });
     steps.run("format", || {
@@ -162,6 +180,12 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<()> {
 }
 
 fn build_and_test(root: &Path, extent: Extent, steps: &mut Steps, tally: &mut Tally) {
+    // First: the programs take the built page in.
+    let page = steps.run("page", || {
+        ui::build(root)?;
+        tally.add(ui::test(root)?);
+        Ok(())
+    });
     steps.run("clippy", || {
         let args = [
             "clippy",
@@ -196,6 +220,19 @@ fn build_and_test(root: &Path, extent: Extent, steps: &mut Steps, tally: &mut Ta
             }
             Ok(())
         });
+    }
+    if built && page {
+        steps.run("end to end", || {
+            tally.add(ui::end_to_end(root)?);
+            Ok(())
+        });
+    }
+    // Compiled for every target here; run only where there is a device.
+    steps.run("kernels", || kernels::run(root, kernels::TARGETS, false));
+    for name in GPU_ONLY {
+        tally.skipped.push(format!(
+            "gpu {name}: needs a CUDA device, see tests/gpu/results.md"
+        ));
     }
     if extent == Extent::Quick {
         return;

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{BenchArgs, ModelsCommand, RebuildArgs, SPEAK_EXAMPLES, SpeakArgs};
+use crate::commands::{
+    BenchArgs, MCP_EXAMPLES, McpArgs, ModelsCommand, RebuildArgs, SERVE_EXAMPLES, SPEAK_EXAMPLES,
+    ServeArgs, SpeakArgs,
+};
 
 /// Turn a premise into a finished film on your own machine.
 #[derive(Debug, Parser)]
@@ -73,6 +76,18 @@ pub(crate) enum Command {
     /// Speak a text into a sound file
     #[command(after_help = SPEAK_EXAMPLES)]
     Speak(Box<SpeakArgs>),
+    /// Serve the studio to a browser on this machine
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(ServeArgs),
+    /// Serve the studio's commands to an agent, over standard input and output (MCP)
+    #[command(after_help = MCP_EXAMPLES)]
+    Mcp(McpArgs),
+    /// Write the types of all commands for the pages
+    #[command(hide = true)]
+    Bindings {
+        /// Where they go: ui/src/api/generated.ts
+        out: PathBuf,
+    },
     /// Measure this machine, and keep receipts
     #[command(
         after_help = "Examples:\n  longtake bench\n  longtake bench text --json\n  longtake bench text --peers"

@@ -4,6 +4,7 @@ mod bench;
 mod models;
 mod project;
 mod rebuild;
+mod serve;
 mod speak;
 mod upscale;
 
@@ -25,6 +26,7 @@ use crate::size;
 pub(crate) use bench::BenchArgs;
 pub(crate) use models::ModelsCommand;
 pub(crate) use rebuild::RebuildArgs;
+pub(crate) use serve::{MCP_EXAMPLES, McpArgs, SERVE_EXAMPLES, ServeArgs};
 pub(crate) use speak::{SPEAK_EXAMPLES, SpeakArgs};
 
 /// Carry out the command line; gives the exit status.
@@ -41,6 +43,9 @@ pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioErr
         Command::Models(command) => models::models(cli, command, cancel),
         Command::Speak(args) => speak::speak(cli, args, cancel),
         Command::Bench(args) => bench::bench(cli, args),
+        Command::Serve(args) => serve::serve(cli, args, cancel),
+        Command::Mcp(args) => serve::mcp(cli, args),
+        Command::Bindings { out } => serve::bindings(out),
         Command::Nodes { type_name } => nodes(cli, type_name.as_deref()),
     }
 }
@@ -99,6 +104,7 @@ fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioEr
             rate: args.pace,
         },
         as_they_are: args.no_upscale,
+        only: None,
     };
     for folder in &request.folders {
         if !folder.is_dir() {

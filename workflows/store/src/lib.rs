@@ -1,11 +1,11 @@
 //! Results and files by content, and the database of a project.
 //!
 //! Duty: remember which work gave which content ([`Store`]), hold the files by content hash, and
-//! hold a project's entities, settings and undo log ([`project::ProjectDb`]). The only crate with
-//! SQL. It must not know graphs, nodes, media or film: it sees keys, plain data, files and JSON.
+//! hold a project's entities, settings and undo log ([`project::ProjectDb`]) and the jobs of a
+//! studio ([`jobs::JobsDb`]). The only crate with SQL. It must not know graphs, nodes, media or film: it sees keys, plain data, files and JSON.
 //!
 //! Entry points: [`Store::open`], [`Store::lookup`], [`Store::adopt`], [`Store::submit`];
-//! [`project::ProjectDb::open`].
+//! [`project::ProjectDb::open`]; [`jobs::JobsDb::open`].
 //!
 //! Invariants:
 //! - A file under its content hash is whole: it is written under a temporary name, synced and
@@ -21,6 +21,7 @@ mod db;
 mod error;
 mod faults;
 mod files;
+pub mod jobs;
 mod migrate;
 pub mod project;
 mod prune;

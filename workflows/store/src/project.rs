@@ -225,6 +225,33 @@ impl ProjectDb {
         self.inner.desk.call(undo::state)
     }
 
+    /// Revision of the last change of anything, settings too: grows with every one, undo and redo
+    /// among them.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub fn revision(&self) -> Result<u64, StoreError> {
+        self.inner.desk.call(entities::last_revision)
+    }
+
+    /// Every command that is done and not undone, in order: made one after the other on nothing,
+    /// their `forward` changes give the project's entities.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`], [`StoreError::BadRow`].
+    pub fn log(&self) -> Result<Vec<CommandRecord>, StoreError> {
+        self.inner.desk.call(undo::log)
+    }
+
+    /// The command of this id, done or undone.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`], [`StoreError::BadRow`].
+    pub fn recorded(&self, id: &str) -> Result<Option<CommandRecord>, StoreError> {
+        let id = id.to_owned();
+        self.inner.desk.call(move |db| undo::recorded(db, id))
+    }
+
     /// A setting.
     ///
     /// # Errors

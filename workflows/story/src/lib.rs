@@ -43,7 +43,7 @@ pub use diff::{ChangePlace, FieldChange, apply, diff};
 pub use fault::{FAULTS_MAX, Fault};
 pub use length::{LENGTH_SECS_MAX, Length};
 pub use lines::ScriptLines;
-pub use lint::{Warning, lint};
+pub use lint::{Mend, Warning, lint};
 pub use llm::{Llm, LlmError, LlmKind, LlmReply, LlmRequest, Message, Role};
 pub use moves::{Framing, Move, MoveKind, Point};
 pub use origin::{By, Origins};

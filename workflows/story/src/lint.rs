@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use engine_base::Rational;
 use flow_timeline::{CardRole, FilmFormat};
 use serde::Serialize;
 
 use crate::check::place;
 use crate::fault::nearest;
 use crate::layout::{Laid, lay};
+use crate::length::Length;
 use crate::lines::ScriptLines;
 use crate::moves::MoveKind;
 use crate::plan::Assets;
@@ -31,12 +33,32 @@ pub struct Warning {
     pub line: Option<u32>,
     /// Which thing, such as `shot boats`; empty for the film.
     pub place: String,
+    /// Which of its fields, such as `length` or `line 2`; empty for the whole thing.
+    pub field: String,
     /// What it is about: one stable word or two, such as `speech-rate`.
     pub rule: &'static str,
     /// What is the matter, with figures.
     pub problem: String,
     /// What would mend it.
     pub fix: String,
+    /// The same as a change that can be made at once, where one change does it.
+    pub mend: Option<Mend>,
+}
+
+/// A change that mends what a warning is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mend {
+    /// Take the thing out.
+    Remove,
+    /// Set the field to this text.
+    Set(String),
+    /// Set the shot's length.
+    Length(Length),
+    /// Show this colour.
+    Colour(String),
+    /// Add somebody of this name to the cast.
+    AddCast(String),
 }
 
 impl fmt::Display for Warning {
@@ -100,10 +122,19 @@ impl Linter<'_> {
         self.warnings.push(Warning {
             line: self.lines.line_of(place, field),
             place: place.to_owned(),
+            field: field.to_owned(),
             rule,
             problem,
             fix: fix.into(),
+            mend: None,
         });
+    }
+
+    /// The last warning is mended by this.
+    fn mend(&mut self, mend: Mend) {
+        if let Some(last) = self.warnings.last_mut() {
+            last.mend = Some(mend);
+        }
     }
 
     fn secs(&self, frames: i64) -> f64 {
@@ -184,6 +215,7 @@ impl Linter<'_> {
                     problem,
                     fix,
                 );
+                self.mend(Mend::AddCast(name.to_owned()));
             }
         }
         let acted: Vec<String> = script
@@ -206,6 +238,7 @@ impl Linter<'_> {
                     problem,
                     fix,
                 );
+                self.mend(Mend::Remove);
             }
         }
         let used: HashSet<&str> = script
@@ -227,6 +260,7 @@ impl Linter<'_> {
                 problem,
                 fix,
             );
+            self.mend(Mend::Remove);
         }
     }
 
@@ -276,6 +310,7 @@ impl Linter<'_> {
                 problem,
                 "name a picture, video or colour",
             );
+            self.mend(Mend::Colour("black".to_owned()));
         }
         if secs < 0.5 {
             let problem = format!("the shot is seen for {secs:.2} s");
@@ -286,6 +321,7 @@ impl Linter<'_> {
                 problem,
                 "make it at least 0.5 s",
             );
+            self.mend(Mend::Length(tenths(0.5)));
         }
         self.speech(shot, laid, &place, secs);
         for (index, title) in shot.titles.iter().enumerate() {
@@ -336,6 +372,7 @@ impl Linter<'_> {
             let most = (secs * WORDS_PER_SEC).floor();
             let fix = format!("lengthen the shot to {needed:.1} s or cut to {most} words");
             self.warn(place, "line 1", "speech-rate", problem, fix);
+            self.mend(Mend::Length(tenths(needed)));
         }
         for said in place_lines(0, laid, self.format, self.assets) {
             let over = said.first_frame + said.frames - laid.end();
@@ -377,6 +414,12 @@ impl Linter<'_> {
             self.warn(&place, &field, "subtitle-too-fast", problem, fix);
         }
     }
+}
+
+/// The next tenth of a second at or after `secs`.
+fn tenths(secs: f64) -> Length {
+    let tenths = (secs * 10.0).ceil().clamp(1.0, 1e6) as i64;
+    Rational::new(tenths, 10).map_or(Length::secs(1), Length::Secs)
 }
 
 /// Words of a text; where words are not parted by spaces, two wide characters count as one.

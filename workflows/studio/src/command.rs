@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use ts_rs::TS;
 
 use crate::rewrite::Accepted;
 
@@ -18,7 +19,7 @@ pub enum Command {
 }
 
 /// What a row of a project is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Title, language, settings, music and credits. One row.
@@ -63,17 +64,20 @@ impl Kind {
 }
 
 /// A change to the film.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case", tag = "edit", deny_unknown_fields)]
+#[ts(optional_fields)]
 pub enum Edit {
     /// Put a whole script in the place of the present one. Rows of the same id are kept.
     ImportScript {
         /// The script in its JSON form.
+        #[ts(type = "Script")]
         script: Value,
     },
     /// Take some of the changes that another script would make.
     Take {
         /// The other script in its JSON form.
+        #[ts(type = "Script")]
         script: Value,
         /// Which of its differences from the present script.
         accepted: Accepted,
@@ -87,13 +91,15 @@ pub enum Edit {
         /// JSON pointer of the field.
         field: String,
         /// The new value; null takes the field away.
+        #[ts(type = "unknown")]
         value: Value,
     },
     /// Add a row.
     Add {
         /// What it is.
         kind: Kind,
-        /// Its fields.
+        /// Its fields; a scene's `shots` are added with it.
+        #[ts(type = "unknown")]
         body: Value,
         /// For a shot: the scene it goes into.
         #[serde(default)]
@@ -122,6 +128,21 @@ pub enum Edit {
         #[serde(default)]
         after: Option<String>,
     },
+    /// Bring the script back to a named state.
+    Restore {
+        /// The state's name.
+        name: String,
+        /// The script in its JSON form.
+        #[ts(type = "Script")]
+        script: Value,
+    },
+    /// Several edits as one: all of them are made, or none.
+    Several {
+        /// What they do together, in a few words.
+        label: String,
+        /// The edits, each on what the one before left.
+        edits: Vec<Edit>,
+    },
 }
 
 impl Edit {
@@ -134,6 +155,8 @@ impl Edit {
             Self::Add { .. } => "add",
             Self::Remove { .. } => "remove",
             Self::Move { .. } => "move",
+            Self::Restore { .. } => "restore",
+            Self::Several { .. } => "several",
         }
     }
 }

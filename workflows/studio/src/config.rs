@@ -38,6 +38,37 @@ pub fn cache_folder() -> Result<PathBuf, StudioError> {
     })
 }
 
+/// The machine's folder for what the studio remembers: `$LONGTAKE_DATA`, else the system's place
+/// for data.
+///
+/// # Errors
+/// [`Code::NotFound`] when there is no home folder to put it in.
+pub(crate) fn data_folder() -> Result<PathBuf, StudioError> {
+    if let Some(folder) = set("LONGTAKE_DATA") {
+        return Ok(folder);
+    }
+    let base = if cfg!(windows) {
+        set("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        set("HOME").map(|home| home.join("Library/Application Support"))
+    } else {
+        set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")))
+    };
+    base.map(|base| base.join("longtake/studio"))
+        .ok_or_else(|| {
+            let message =
+                "cannot tell where the studio's data belongs: set LONGTAKE_DATA to a folder";
+            StudioError::new(Code::NotFound, message)
+        })
+}
+
+/// Where new projects go unless the settings say otherwise: `$LONGTAKE_PROJECTS`, else `Longtake`
+/// in the home folder.
+pub(crate) fn projects_folder() -> Option<PathBuf> {
+    let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+    set("LONGTAKE_PROJECTS").or_else(|| set(home).map(|home| home.join("Longtake")))
+}
+
 /// Threads of a model, from `LONGTAKE_THREADS`; 0 for one per processor.
 ///
 /// # Errors

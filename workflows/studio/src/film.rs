@@ -3,6 +3,9 @@
 mod made_from;
 mod manner;
 mod noting;
+mod pictures;
+mod range;
+mod reading;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,13 +15,16 @@ use engine_base::{CancelToken, Code, Rational};
 use flow_executor::RunReport;
 use flow_graph::Value;
 use flow_nodes::{FilmDocument, FilmFiles, FilmOptions, film_document};
-use flow_story::{Assets, FrameSize, Parsed, Script};
+use flow_story::{FrameSize, Script};
 use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
 use serde::Serialize;
 
 use self::made_from::{manifest_of, script_of};
-use self::manner::Manner;
+pub(crate) use self::manner::Manner;
 use self::noting::Noting;
+pub(crate) use self::pictures::{Look, PicturesWanted};
+pub(crate) use self::reading::{format_of, load_script};
+use self::reading::{lengths, lint, name_files, read_script};
 use crate::command::{Command, Edit};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
@@ -59,6 +65,8 @@ pub struct FilmRequest {
     pub speaking: Speaking,
     /// Use small pictures as they are, and do not make them twice as large first.
     pub as_they_are: bool,
+    /// Only the shots from this one to that one.
+    pub only: Option<(String, String)>,
 }
 
 /// What was made.
@@ -94,7 +102,7 @@ pub struct FilmReport {
 
 /// A film that is ready to run.
 struct Prepared {
-    project: Project,
+    project: Arc<Project>,
     film: FilmDocument,
     plan: FilmPlan,
     /// Lines that were spoken for it.
@@ -105,6 +113,23 @@ struct Prepared {
     manifest: Manifest,
     out: PathBuf,
     warnings: Vec<ScriptWarning>,
+}
+
+/// A film whose results are in the cache.
+pub(crate) struct Ran {
+    prepared: Prepared,
+    report: RunReport,
+}
+
+/// What is there of a film already.
+#[derive(Clone, Copy)]
+pub(crate) enum Given<'a> {
+    /// What the request says.
+    Request,
+    /// What another film's own file holds.
+    Manifest(&'a Manifest),
+    /// A project that this process owns, and how its film is made.
+    Project(&'a Arc<Project>, &'a Manner),
 }
 
 /// What a film is prepared for.
@@ -127,19 +152,49 @@ impl Studio {
         watcher: &Arc<dyn Watcher>,
         cancel: &CancelToken,
     ) -> Result<FilmReport, StudioError> {
-        self.make(request, None, watcher, cancel)
+        self.make(request, Given::Request, watcher, cancel)
     }
 
-    /// Make a film, from what a film's own file holds when `manifest` is there.
+    /// Make a film, from what is there of it already.
     pub(crate) fn make(
         &self,
         request: &FilmRequest,
-        manifest: Option<&Manifest>,
+        given: Given<'_>,
         watcher: &Arc<dyn Watcher>,
         cancel: &CancelToken,
     ) -> Result<FilmReport, StudioError> {
         let began = self.clock.monotonic();
-        let prepared = self.prepare(request, manifest, Wanted::Film, watcher, cancel)?;
+        let (mut done, ran) = self.run_film(request, given, watcher, cancel)?;
+        let Ran { prepared, report } = &ran;
+        if let Some(film) = self.result(report, &prepared.film.film, "film")? {
+            watcher.event(StudioEvent::Stage {
+                what: "writing the film".into(),
+            });
+            let out = &prepared.out;
+            if let Some(id) = &prepared.film.subtitles {
+                done.subtitles =
+                    self.export(report, id, "file", &out.with_extension("srt"), cancel)?;
+            }
+            let poster = out.with_extension("png");
+            done.poster = self.export(report, &prepared.film.poster, "picture", &poster, cancel)?;
+            export::copy_out_with(&film, &prepared.manifest.to_box()?, out, cancel)?;
+            done.out = Some(out.clone());
+        }
+        self.store.trim()?;
+        done.wall_secs = (self.clock.monotonic() - began).as_secs_f64();
+        done.peak_bytes = memory::peak_bytes();
+        Ok(done)
+    }
+
+    /// Make all results of a film into the cache, and write none of them out.
+    pub(crate) fn run_film(
+        &self,
+        request: &FilmRequest,
+        given: Given<'_>,
+        watcher: &Arc<dyn Watcher>,
+        cancel: &CancelToken,
+    ) -> Result<(FilmReport, Ran), StudioError> {
+        let mut prepared = self.prepare(request, given, Wanted::Film, watcher, cancel)?;
         let running = Arc::new(prepared.project.begin(cancel));
         watcher.event(StudioEvent::Stage {
             what: "making the film".into(),
@@ -159,7 +214,7 @@ impl Studio {
         for error in &mut errors {
             name_files(error, &prepared.names);
         }
-        let mut done = FilmReport {
+        let done = FilmReport {
             made: report.made + prepared.spoken,
             reused: report.reused - prepared.spoken.min(report.reused),
             failed: report.failed,
@@ -172,27 +227,9 @@ impl Studio {
             film_secs: prepared.plan.frames as f64 / prepared.plan.format.fps.as_f64(),
             code: worst(&report),
             errors,
-            warnings: prepared.warnings,
+            warnings: std::mem::take(&mut prepared.warnings),
         };
-        if let Some(film) = self.result(&report, &prepared.film.film, "film")? {
-            watcher.event(StudioEvent::Stage {
-                what: "writing the film".into(),
-            });
-            let out = &prepared.out;
-            if let Some(id) = &prepared.film.subtitles {
-                done.subtitles =
-                    self.export(&report, id, "file", &out.with_extension("srt"), cancel)?;
-            }
-            let poster = out.with_extension("png");
-            done.poster =
-                self.export(&report, &prepared.film.poster, "picture", &poster, cancel)?;
-            export::copy_out_with(&film, &prepared.manifest.to_box()?, out, cancel)?;
-            done.out = Some(out.clone());
-        }
-        self.store.trim()?;
-        done.wall_secs = (self.clock.monotonic() - began).as_secs_f64();
-        done.peak_bytes = memory::peak_bytes();
-        Ok(done)
+        Ok((done, Ran { prepared, report }))
     }
 
     /// Say what [`Studio::film`] would make.
@@ -204,16 +241,28 @@ impl Studio {
         request: &FilmRequest,
         watcher: &Arc<dyn Watcher>,
     ) -> Result<crate::PlanReport, StudioError> {
-        let prepared = self.prepare(request, None, Wanted::Plan, watcher, &CancelToken::new())?;
+        self.plan_from(request, Given::Request, watcher)
+            .map(|(plan, _secs)| plan)
+    }
+
+    /// As [`Studio::film_plan`], of what is there of it already; gives the film's length too.
+    pub(crate) fn plan_from(
+        &self,
+        request: &FilmRequest,
+        given: Given<'_>,
+        watcher: &Arc<dyn Watcher>,
+    ) -> Result<(crate::PlanReport, f64), StudioError> {
+        let prepared = self.prepare(request, given, Wanted::Plan, watcher, &CancelToken::new())?;
         let mut plan = self.plan_of(&prepared.film.document, &targets(&prepared.film))?;
         plan.warnings = prepared.warnings;
-        Ok(plan)
+        let secs = prepared.plan.frames as f64 / prepared.plan.format.fps.as_f64();
+        Ok((plan, secs))
     }
 
     fn prepare(
         &self,
         request: &FilmRequest,
-        manifest: Option<&Manifest>,
+        given: Given<'_>,
         wanted: Wanted,
         watcher: &Arc<dyn Watcher>,
         cancel: &CancelToken,
@@ -224,15 +273,32 @@ impl Studio {
         });
         let watcher: Arc<dyn Watcher> = Arc::clone(&noting) as Arc<dyn Watcher>;
         let watcher = &watcher;
+        let manifest = match given {
+            Given::Manifest(manifest) => Some(manifest),
+            Given::Request | Given::Project(..) => None,
+        };
         let imported = match (&request.script, manifest) {
             (_, Some(manifest)) => Some(script_of(manifest)?),
             (Some(path), None) => Some(read_script(path, &noting)?),
             (None, None) => None,
         };
         let (folder, out) = places(request, imported.as_ref())?;
-        export::check_writable(&out)?;
+        let writes = match given {
+            // Looking at a project of ours, or making only what lies in the cache, needs no file.
+            Given::Project(..) => wanted == Wanted::Film && request.out.is_some(),
+            Given::Request | Given::Manifest(_) => true,
+        };
+        if writes {
+            export::check_writable(&out)?;
+        }
         let new = imported.is_some() || request.premise.is_some();
-        let project = Project::open(&folder, new, "longtake film", &self.clock)?;
+        let project = match given {
+            Given::Project(project, _) => Arc::clone(project),
+            Given::Request | Given::Manifest(_) => {
+                let program = "longtake film";
+                Arc::new(Project::open(&folder, new, program, &self.clock)?)
+            }
+        };
         if let Some(premise) = &request.premise {
             self.write_script(premise, request, &project, &out, watcher, cancel)?;
         }
@@ -242,7 +308,7 @@ impl Studio {
             import(&project, &script)?;
             fault::pass("project.imported");
         }
-        let mut script = project.script()?;
+        let mut script = range::only(project.script()?, request.only.as_ref())?;
         if request.script.is_none() {
             // Who reads the file again is told; here the report is for whoever asks for it.
             lint(&script)
@@ -251,7 +317,10 @@ impl Studio {
         }
         script.film.size = request.size.or(script.film.size);
         script.film.fps = request.fps.or(script.film.fps);
-        let manner = Manner::of(request, new, &project)?;
+        let manner = match given {
+            Given::Project(_, manner) => manner.clone(),
+            Given::Request | Given::Manifest(_) => Manner::of(request, new, &project)?,
+        };
         let cast = match manifest {
             Some(manifest) => SpokenFilm::of(manifest.spoken.clone()),
             None => voices::cast(&script, &manner.speaking)?,
@@ -340,10 +409,8 @@ impl Studio {
         let folders = &request.folders;
         let written =
             premise::script(premise, &format, folders, project, watcher.as_ref(), cancel)?;
-        if let Some(mut script) = written {
-            let cast = voices::cast(&script, &request.speaking)?;
-            let spoken = self.speak_lines(cast, watcher, cancel)?;
-            voices::fit(&mut script, &format, &spoken, watcher.as_ref());
+        if let Some(script) = written {
+            let script = self.fitted(script, &format, &request.speaking, watcher, cancel)?;
             import(project, &script)?;
             premise::remember(premise, &format, folders, project)?;
             let path = premise::write_beside(&script, out)?;
@@ -352,6 +419,21 @@ impl Studio {
             });
         }
         Ok(())
+    }
+
+    /// `script` with shots long enough for its lines, which are spoken for it.
+    pub(crate) fn fitted(
+        &self,
+        mut script: Script,
+        format: &FilmFormat,
+        speaking: &Speaking,
+        watcher: &Arc<dyn Watcher>,
+        cancel: &CancelToken,
+    ) -> Result<Script, StudioError> {
+        let cast = voices::cast(&script, speaking)?;
+        let spoken = self.speak_lines(cast, watcher, cancel)?;
+        voices::fit(&mut script, format, &spoken, watcher.as_ref());
+        Ok(script)
     }
 
     /// Where the files of a film lie in the store, and what its script calls them.
@@ -401,38 +483,6 @@ impl Studio {
             None => Ok(None),
         }
     }
-}
-
-/// A script from a file, its warnings told.
-fn read_script(path: &Path, noting: &Noting) -> Result<Script, StudioError> {
-    let parsed = load_script(path)?;
-    let format = format_of(&parsed.script)?;
-    for warning in flow_story::lint(&parsed.script, &parsed.lines, &format, &Assets::default()) {
-        noting.warn(ScriptWarning::of(&warning));
-    }
-    Ok(parsed.script)
-}
-
-/// Warnings about a script that comes from no file.
-fn lint(script: &Script) -> Vec<ScriptWarning> {
-    let lines = flow_story::ScriptLines::default();
-    let found = format_of(script)
-        .map(|format| flow_story::lint(script, &lines, &format, &Assets::default()));
-    // A format that is refused is told of when the film is planned.
-    let found = found.unwrap_or_default();
-    found.iter().map(ScriptWarning::of).collect()
-}
-
-/// A script from a file.
-pub(crate) fn load_script(path: &Path) -> Result<Parsed, StudioError> {
-    let bytes =
-        std::fs::read(path).map_err(|error| StudioError::io("read the script", path, &error))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    flow_story::parse(&bytes, &name).map_err(|faults| {
-        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        let message = format!("the script {path:?} is faulty:\n  {}", lines.join("\n  "));
-        StudioError::new(Code::BadInput, message)
-    })
 }
 
 fn import(project: &Project, script: &Script) -> Result<(), StudioError> {
@@ -490,43 +540,6 @@ fn folders(request: &FilmRequest) -> Vec<PathBuf> {
     folders
 }
 
-pub(crate) fn format_of(script: &Script) -> Result<FilmFormat, StudioError> {
-    let mut format = FilmFormat::DEFAULT;
-    if let Some(size) = script.film.size {
-        (format.width_px, format.height_px) = (size.width_px, size.height_px);
-    }
-    format.fps = script.film.fps.unwrap_or(format.fps);
-    format.sample_rate_hz = script.film.sample_rate_hz.unwrap_or(format.sample_rate_hz);
-    format
-        .check()
-        .map_err(|error| StudioError::new(Code::BadInput, error.to_string()))?;
-    Ok(format)
-}
-
-/// Lengths of the recorded voices, which decide when subtitles show.
-fn lengths(
-    script: &Script,
-    format: &FilmFormat,
-    library: &mut Library<'_>,
-) -> Result<Assets, StudioError> {
-    let mut assets = Assets::default();
-    for (_, line) in script.lines().filter(|(_, line)| !line.voice.is_empty()) {
-        let source = SourceRef {
-            kind: SourceKind::Sound,
-            name: line.voice.clone(),
-        };
-        if let Some(path) = library.find(&source)? {
-            let samples = flow_media::sound::SoundReader::open(&path, format.sample_rate_hz)
-                .and_then(|mut reader| reader.samples())
-                .map_err(|error| StudioError::new(error.code(), error.to_string()))?;
-            let secs = Rational::new(samples, i64::from(format.sample_rate_hz))
-                .map_err(|error| StudioError::new(Code::BadInput, error.to_string()))?;
-            assets.sound_secs.insert(line.voice.clone(), secs);
-        }
-    }
-    Ok(assets)
-}
-
 fn sources(plan: &FilmPlan) -> impl Iterator<Item = &SourceRef> {
     let pictures = plan
         .segments
@@ -576,17 +589,6 @@ pub(crate) fn worst(report: &RunReport) -> Option<Code> {
         Code::Corrupt => 1,
         _ => 0,
     })
-}
-
-/// Put the names of a script in the place of paths in the store, which say nothing to a person.
-fn name_files(message: &mut String, names: &[(PathBuf, String)]) {
-    for (path, name) in names {
-        for written in [format!("{path:?}"), path.display().to_string()] {
-            if message.contains(&written) {
-                *message = message.replace(&written, name);
-            }
-        }
-    }
 }
 
 fn faulty(faults: &[flow_story::Fault]) -> StudioError {

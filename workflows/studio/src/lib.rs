@@ -5,10 +5,12 @@
 //! types. It must not draw, parse command lines or know which shell calls it.
 //!
 //! Entry points: [`Studio`] runs; [`Project`] is one owned project; [`send`] reaches a project
-//! whoever owns it.
+//! whoever owns it. [`desk::Desk`] is all of it as one list of commands, [`Server`] the same over
+//! HTTP.
 
 mod command;
 mod config;
+pub mod desk;
 mod enlarge;
 mod error;
 mod events;
@@ -19,6 +21,7 @@ mod library;
 mod llm_local;
 mod llm_remote;
 mod manifest;
+mod mcp;
 mod memory;
 mod models;
 mod order;
@@ -29,6 +32,7 @@ mod rewrite;
 mod rows;
 mod samples;
 mod script;
+mod serve;
 mod speak;
 mod studio;
 mod upscale;
@@ -48,6 +52,7 @@ pub use flow_story::{FrameSize, Length};
 pub use llm_local::LocalLlm;
 pub use llm_remote::{Key, RemoteLlm, RemoteOptions};
 pub use manifest::RebuildReport;
+pub use mcp::serve_mcp;
 pub use memory::peak_bytes;
 pub use models::{
     InspectedFile, ModelInspected, ModelPulled, ModelRemoved, ModelRow, ModelVerified,
@@ -60,6 +65,7 @@ pub use rewrite::{
     Accepted, RewriteReport, RewriteRequest, ScriptChange, diff_scripts, script_value, take_from,
 };
 pub use script::{ScriptWarning, check_script, convert_script, script_as_markdown};
+pub use serve::{Pages, ServeOptions, Server, Shell};
 pub use speak::{
     SpeakReport, SpokenLines, open_speech, speak, text_to_speak, voices, words_to_speak,
 };

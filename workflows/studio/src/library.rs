@@ -25,11 +25,16 @@ pub(crate) fn is_still(name: &str) -> bool {
     STILL_ENDINGS.contains(&ending.to_ascii_lowercase().as_str())
 }
 
+/// Setting under which a project remembers the file that is read as `kind` under `name`.
+pub(crate) fn setting_of(kind: SourceKind, name: &str) -> String {
+    format!("asset.{}.{name}", kind_name(kind))
+}
+
 /// An asset of a project, as remembered under its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
-    content: ContentHash,
-    media_type: String,
+pub(crate) struct Known {
+    pub(crate) content: ContentHash,
+    pub(crate) media_type: String,
 }
 
 /// Finds files by the names of a script.
@@ -100,7 +105,7 @@ impl<'a> Library<'a> {
             return Ok(Some(self.store.blob_path(&file.content)?));
         }
         check_name(&source.name)?;
-        let setting = format!("asset.{}.{}", kind_name(source.kind), source.name);
+        let setting = setting_of(source.kind, &source.name);
         let known = if let Some(known) = self.pinned(source) {
             let path = self.store.blob_path(&known.content)?;
             let known = self.keep(&path, &known.media_type)?;
@@ -135,6 +140,11 @@ impl<'a> Library<'a> {
         };
         self.found.insert(source.clone(), file);
         Ok(Some(path))
+    }
+
+    /// Contents of what was found; what is missing is not told.
+    pub(crate) fn found(self) -> FilmFiles {
+        self.found
     }
 
     /// Contents of everything found.
@@ -271,7 +281,7 @@ impl<'a> Library<'a> {
 }
 
 /// A script may come from anybody: its names stay inside the folders that a person gave.
-fn check_name(name: &str) -> Result<(), StudioError> {
+pub(crate) fn check_name(name: &str) -> Result<(), StudioError> {
     let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     if !name.is_empty() && !name.contains('\\') && Path::new(name).components().all(inside) {
         return Ok(());
@@ -285,7 +295,7 @@ pub(crate) fn file_name(source: &SourceRef) -> String {
     format!("{}/{}", kind_name(source.kind), source.name)
 }
 
-const fn kind_name(kind: SourceKind) -> &'static str {
+pub(crate) const fn kind_name(kind: SourceKind) -> &'static str {
     match kind {
         SourceKind::Still => "picture",
         SourceKind::Video => "video",

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
-use crate::film::{FilmReport, FilmRequest};
+use crate::film::{FilmReport, FilmRequest, Given};
 use crate::studio::Studio;
 
 /// Newest form of the manifest that is read, and the one that is written.
@@ -150,7 +150,7 @@ impl Studio {
             );
             watcher.event(StudioEvent::Warning { what });
         }
-        let film = self.make(&request, Some(&manifest), watcher, cancel)?;
+        let film = self.make(&request, Given::Manifest(&manifest), watcher, cancel)?;
         let hash = |path: &Path| {
             std::fs::File::open(path)
                 .and_then(ContentHash::of_reader)

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::llm_local::LocalLlm;
-use crate::llm_remote::{RemoteLlm, RemoteOptions};
+use crate::llm_remote::{Key, RemoteLlm, RemoteOptions};
 use crate::project::Project;
 use crate::{config, library, models, samples};
 
@@ -74,6 +74,17 @@ pub(crate) fn script(
     if project.db().setting(WRITTEN_FOR)?.as_ref() == Some(&identity) && project.script().is_ok() {
         return Ok(None);
     }
+    new_script(request, format, pictures, watcher, cancel).map(Some)
+}
+
+/// A new script of the premise, which may use these pictures.
+pub(crate) fn new_script(
+    request: &PremiseRequest,
+    format: &FilmFormat,
+    pictures: Vec<Picture>,
+    watcher: &dyn Watcher,
+    cancel: &CancelToken,
+) -> Result<Script, StudioError> {
     // A premise without words is refused before any model is loaded.
     flow_story::Premise::read(&request.text).map_err(refused)?;
     watcher.event(StudioEvent::Stage {
@@ -92,7 +103,7 @@ pub(crate) fn script(
     for note in &made.notes {
         watcher.event(StudioEvent::Warning { what: note.clone() });
     }
-    Ok(Some(made.script))
+    Ok(made.script)
 }
 
 /// Remember what the project's script was written for, once the project holds it.
@@ -106,12 +117,27 @@ pub(crate) fn remember(
     Ok(project.db().set_setting(WRITTEN_FOR, identity)?)
 }
 
-fn model(what: Option<&str>, cancel: &CancelToken) -> Result<Box<dyn Llm>, StudioError> {
+pub(crate) fn model(what: Option<&str>, cancel: &CancelToken) -> Result<Box<dyn Llm>, StudioError> {
     if let Some(url) = what.filter(|what| what.contains("://")) {
-        let options = RemoteOptions::new(url, config::llm_key());
+        let options = RemoteOptions::new(url, config::llm_key().or_else(kept_key));
         return Ok(Box::new(RemoteLlm::connect(options, cancel)?));
     }
     Ok(Box::new(LocalLlm::open(what, &models::hub()?)?))
+}
+
+/// The key that the studio's settings keep, when this process runs a studio.
+static KEPT_KEY: std::sync::Mutex<Option<Key>> = std::sync::Mutex::new(None);
+
+fn kept_key() -> Option<Key> {
+    let kept = KEPT_KEY.lock();
+    kept.unwrap_or_else(std::sync::PoisonError::into_inner)
+        .clone()
+}
+
+/// Use this key for servers from now on, unless the environment gives one.
+pub(crate) fn keep_key(key: Option<Key>) {
+    let kept = KEPT_KEY.lock();
+    *kept.unwrap_or_else(std::sync::PoisonError::into_inner) = key;
 }
 
 /// Opens models for nodes as `--llm` does.

@@ -36,6 +36,17 @@ struct Core {
     running: Mutex<Option<Running>>,
     /// One edit at a time: each is checked against the rows it was made from.
     editing: Mutex<()>,
+    /// Told after every change of the script.
+    changed: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+}
+
+/// What an edit did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EditDone {
+    /// Rows that changed.
+    pub(crate) changed: usize,
+    /// What was done, in a few words.
+    pub(crate) label: String,
 }
 
 struct Running {
@@ -93,6 +104,7 @@ impl Project {
             clock: Arc::clone(clock),
             running: Mutex::new(None),
             editing: Mutex::new(()),
+            changed: Mutex::new(None),
         });
         let answering = Arc::clone(&core);
         owner.serve(Arc::new(move |request| {
@@ -132,6 +144,29 @@ impl Project {
     /// What the command fails with; a failed edit has changed nothing.
     pub fn command(&self, command: Command) -> Result<Value, StudioError> {
         self.core.command(command)
+    }
+
+    /// Carry out an edit. One whose `key` (its client's own, at most 64 characters) was carried
+    /// out before is not carried out again, so that it can be sent again when its answer was lost.
+    ///
+    /// # Errors
+    /// As [`Project::command`].
+    pub(crate) fn edit(&self, edit: &Edit, key: Option<&str>) -> Result<EditDone, StudioError> {
+        self.core.edit(edit, key)
+    }
+
+    /// Take back the last edit, or do it again; gives which it was.
+    ///
+    /// # Errors
+    /// The database cannot be read or written.
+    pub(crate) fn step(&self, back: bool) -> Result<Option<String>, StudioError> {
+        let record = self.core.step(back)?;
+        Ok(record.map(|record| label(&record.name, &record.body)))
+    }
+
+    /// Call `told` after every change of the script, whoever made it.
+    pub(crate) fn on_change(&self, told: Arc<dyn Fn() + Send + Sync>) {
+        *lock(&self.core.changed) = Some(told);
     }
 
     /// Say that work runs which `cancel` stops, until the guard is dropped.
@@ -200,7 +235,10 @@ impl Core {
 
     fn command(&self, command: Command) -> Result<Value, StudioError> {
         match command {
-            Command::Edit(edit) => self.edit(&edit),
+            Command::Edit(edit) => {
+                let done = self.edit(&edit, None)?;
+                Ok(json!({ "changed": done.changed }))
+            }
             Command::Job(Job::Cancel) => {
                 let running = lock(&self.running);
                 if let Some(running) = running.as_ref() {
@@ -221,8 +259,8 @@ impl Core {
                     .and_then(|running| running.progress.clone());
                 Ok(json!({ "running": running.is_some(), "progress": progress }))
             }
-            Command::System(System::Undo) => Ok(described(self.db.undo()?.as_ref())),
-            Command::System(System::Redo) => Ok(described(self.db.redo()?.as_ref())),
+            Command::System(System::Undo) => Ok(described(self.step(true)?.as_ref())),
+            Command::System(System::Redo) => Ok(described(self.step(false)?.as_ref())),
             Command::System(System::History) => {
                 let next = self.db.undo_state()?;
                 Ok(
@@ -232,27 +270,70 @@ impl Core {
         }
     }
 
-    fn edit(&self, edit: &Edit) -> Result<Value, StudioError> {
+    fn step(&self, back: bool) -> Result<Option<CommandRecord>, StudioError> {
+        let record = {
+            let _one_at_a_time = lock(&self.editing);
+            if back {
+                self.db.undo()?
+            } else {
+                self.db.redo()?
+            }
+        };
+        if record.is_some() {
+            self.tell();
+        }
+        Ok(record)
+    }
+
+    fn tell(&self) {
+        let told = lock(&self.changed).clone();
+        if let Some(told) = told {
+            told();
+        }
+    }
+
+    fn edit(&self, edit: &Edit, key: Option<&str>) -> Result<EditDone, StudioError> {
+        let done = self.edit_alone(edit, key)?;
+        if done.changed > 0 {
+            self.tell();
+        }
+        Ok(done)
+    }
+
+    fn edit_alone(&self, edit: &Edit, key: Option<&str>) -> Result<EditDone, StudioError> {
         let _one_at_a_time = lock(&self.editing);
+        let body = serde_json::to_value(edit).unwrap_or_default();
+        let label = label(edit.name(), &body);
+        if let Some(key) = key {
+            if key.is_empty() || key.chars().count() > 64 {
+                let message = format!("expected a key of 1 to 64 characters, got {key:?}");
+                return Err(StudioError::new(Code::BadInput, message));
+            }
+            if self.db.recorded(key)?.is_some() {
+                return Ok(EditDone { changed: 0, label });
+            }
+        }
         let rows = self.rows()?;
-        let forward = changes(&rows, edit)?;
+        let mut forward = changes(&rows, edit)?;
+        // What is there already is no change: undo would seem to do nothing.
+        forward.retain(|change| !rows.has(change));
         if forward.is_empty() {
-            return Ok(json!({ "changed": 0 }));
+            return Ok(EditDone { changed: 0, label });
         }
         // An edit that leaves a script nobody could read is refused, whole.
         parse(&rows.after(&forward).script())?;
         let backward = self.db.inverse_of(&forward)?;
         let changed = forward.len();
         self.db.record(CommandRecord {
-            id: Uuid::now_v7().to_string(),
+            id: key.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned),
             kind: "edit".into(),
             name: edit.name().into(),
-            body: serde_json::to_value(edit).unwrap_or_default(),
+            body,
             forward,
             backward,
             at_millis: self.clock.unix_millis(),
         })?;
-        Ok(json!({ "changed": changed }))
+        Ok(EditDone { changed, label })
     }
 }
 
@@ -325,7 +406,12 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
             };
             let after = row_id(rows, *kind, after.as_deref())?;
             let order_key = Rows::place(&siblings, after);
-            Ok(vec![rows::put_new(*kind, order_key, body)])
+            Ok(match kind {
+                Kind::Scene => rows::put_new_scene(order_key, body),
+                Kind::Film | Kind::Cast | Kind::Place | Kind::Shot => {
+                    vec![rows::put_new(*kind, order_key, body)]
+                }
+            })
         }
         Edit::Remove { kind, id } => {
             let row = rows.find(*kind, id)?;
@@ -360,6 +446,49 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
             let after = row_id(rows, *kind, after.as_deref())?;
             Ok(vec![rows::put(row, Rows::place(&others, after), body)])
         }
+        Edit::Restore { script, .. } => {
+            parse(script)?;
+            Ok(rows.changes_to(script))
+        }
+        Edit::Several { edits, .. } => {
+            let mut after = rows.clone();
+            for (at, edit) in edits.iter().enumerate() {
+                let changes = changes(&after, edit).map_err(|error| {
+                    let message = format!("edit {} of {}: {}", at + 1, edits.len(), error.message);
+                    StudioError::new(error.code, message)
+                })?;
+                after = after.after(&changes);
+            }
+            Ok(rows.changes_into(&after))
+        }
+    }
+}
+
+/// An edit of the undo log in a few words.
+pub(crate) fn label(name: &str, body: &Value) -> String {
+    let text = |field: &str| body[field].as_str().unwrap_or_default();
+    let row = || match text("kind") {
+        "film" => "film".to_owned(),
+        kind => format!("{kind} {}", text("id")),
+    };
+    match name {
+        "import_script" => match body["script"]["title"].as_str() {
+            Some(title) => format!("script {title:?} read in"),
+            None => "script read in".to_owned(),
+        },
+        "take" => "changes taken".to_owned(),
+        "set" => format!("{}: {}", row(), text("field").trim_start_matches('/')),
+        "add" => {
+            let name = body["body"]["id"]
+                .as_str()
+                .or(body["body"]["name"].as_str());
+            format!("{} {} added", text("kind"), name.unwrap_or_default())
+        }
+        "remove" => format!("{} removed", row()),
+        "move" => format!("{} moved", row()),
+        "restore" => format!("snapshot {:?} restored", text("name")),
+        "several" if !text("label").is_empty() => text("label").chars().take(200).collect(),
+        other => other.replace('_', " "),
     }
 }
 
@@ -393,7 +522,7 @@ fn by_user(body: &mut Value, pointer: &str) {
 }
 
 /// Set the value at a JSON pointer; missing objects on the way are made, null takes it away.
-fn set_field(body: &mut Value, pointer: &str, value: &Value) -> Result<(), StudioError> {
+pub(crate) fn set_field(body: &mut Value, pointer: &str, value: &Value) -> Result<(), StudioError> {
     let refused = |why: &str| {
         StudioError::new(
             Code::BadInput,
@@ -454,3 +583,6 @@ impl From<StoreError> for StudioError {
         Self::new(error.code(), error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests;

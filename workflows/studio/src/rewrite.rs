@@ -6,6 +6,7 @@ use engine_base::{CancelToken, Code};
 use flow_story::{FieldChange, Script};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use ts_rs::TS;
 
 use crate::command::{Command, Edit};
 use crate::error::StudioError;
@@ -16,7 +17,7 @@ use crate::project::Project;
 use crate::studio::Studio;
 
 /// One difference between two scripts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 pub struct ScriptChange {
     /// Its number in the list, from 1.
     pub number: usize,
@@ -30,15 +31,17 @@ pub struct ScriptChange {
     /// JSON pointer of the field; empty for the whole thing.
     pub field: String,
     /// What is there; null when it would be added.
+    #[ts(type = "unknown")]
     pub old: Value,
     /// What would be there; null when it would be taken away.
+    #[ts(type = "unknown")]
     pub new: Value,
     /// Who wrote the new value (`model`, `rule`, `user`), where that is recorded.
     pub by: Option<String>,
 }
 
 /// Which changes are accepted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Accepted {
     /// All of them.
@@ -132,42 +135,48 @@ pub(crate) fn shown(changes: &[FieldChange]) -> Vec<ScriptChange> {
     .collect()
 }
 
-/// `old` with the accepted ones of its differences from `new`,.
+/// The accepted ones of the differences of `new` from `old`.
+pub(crate) fn chosen(
+    old: &Script,
+    new: &Script,
+    accepted: &Accepted,
+) -> Result<Vec<FieldChange>, StudioError> {
+    let changes = flow_story::diff(old, new);
+    let Accepted::These(ids) = accepted else {
+        return Ok(changes);
+    };
+    for id in ids {
+        if !(1..=changes.len()).any(|number| is_named(id, number, &changes)) {
+            let message = format!(
+                "there is no change {id:?}: expected all, a number from 1 to {}, or a path as the \
+                 diff shows it",
+                changes.len()
+            );
+            return Err(StudioError::new(Code::NotFound, message));
+        }
+    }
+    let numbered = changes.iter().enumerate();
+    Ok(numbered
+        .filter(|(at, _)| ids.iter().any(|id| is_named(id, at + 1, &changes)))
+        .map(|(_, change)| change.clone())
+        .collect())
+}
+
+/// `old` with the accepted ones of its differences from `new`.
 pub(crate) fn taken(
     old: &Script,
     new: &Script,
     accepted: &Accepted,
 ) -> Result<Script, StudioError> {
-    let changes = flow_story::diff(old, new);
-    let chosen: Vec<FieldChange> = match accepted {
-        Accepted::All => changes,
-        Accepted::These(ids) => {
-            for id in ids {
-                if !(1..=changes.len()).any(|number| is_named(id, number, &changes)) {
-                    let message = format!(
-                        "there is no change {id:?}: expected all, a number from 1 to {}, or a \
-                         path as the diff shows it",
-                        changes.len()
-                    );
-                    return Err(StudioError::new(Code::NotFound, message));
-                }
-            }
-            let numbered = changes.iter().enumerate();
-            numbered
-                .filter(|(at, _)| ids.iter().any(|id| is_named(id, at + 1, &changes)))
-                .map(|(_, change)| change.clone())
-                .collect()
-        }
-    };
-    let script = flow_story::apply(old, &chosen).map_err(|faults| {
+    let chosen = chosen(old, new, accepted)?;
+    flow_story::apply(old, &chosen).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
         let message = format!(
             "these changes cannot be taken without others: the script would be faulty:\n  {}",
             lines.join("\n  ")
         );
         StudioError::new(Code::BadInput, message)
-    })?;
-    Ok(script)
+    })
 }
 
 fn is_named(id: &str, number: usize, changes: &[FieldChange]) -> bool {

@@ -94,6 +94,23 @@ impl Rows {
         self.of(Kind::Shot).iter().filter(inside)
     }
 
+    /// Whether `change` writes what is there already.
+    pub(crate) fn has(&self, change: &Change) -> bool {
+        let Change::Put {
+            kind,
+            id,
+            order_key,
+            body,
+            ..
+        } = change
+        else {
+            return false;
+        };
+        let rows = Kind::named(kind).map_or(&[][..], |kind| self.of(kind));
+        let same = |row: &Entity| row.id == *id && row.order_key == *order_key && row.body == *body;
+        rows.iter().any(same)
+    }
+
     /// Rows as they will be after `changes`.
     pub(crate) fn after(&self, changes: &[Change]) -> Self {
         let mut rows = self.clone();
@@ -171,6 +188,34 @@ impl Rows {
         wanted.changes()
     }
 
+    /// Changes that make these rows the `other` ones, by id: those that go, then those that come
+    /// or differ, in the order of kinds and places.
+    pub(crate) fn changes_into(&self, other: &Self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for kind in Kind::ALL {
+            let gone = |row: &&Entity| !other.of(kind).iter().any(|left| left.id == row.id);
+            changes.extend(self.of(kind).iter().filter(gone).map(delete));
+        }
+        for kind in Kind::ALL {
+            for row in other.of(kind) {
+                let had = self.of(kind).iter().find(|had| had.id == row.id);
+                let (order_key, body) = (row.order_key.clone(), row.body.clone());
+                match had {
+                    Some(had) if had.order_key == row.order_key && had.body == row.body => {}
+                    Some(had) => changes.push(put(had, order_key, body)),
+                    None => changes.push(Change::Put {
+                        kind: kind.as_str().into(),
+                        id: row.id.clone(),
+                        order_key,
+                        body,
+                        expected: Expected::Absent,
+                    }),
+                }
+            }
+        }
+        changes
+    }
+
     /// A place for a new or moved row of `kind`: after the row called `after`, among `siblings`.
     pub(crate) fn place(siblings: &[&Entity], after: Option<&str>) -> String {
         let at = after.and_then(|id| siblings.iter().position(|row| row.id == id));
@@ -210,6 +255,25 @@ pub(crate) fn put_new(kind: Kind, order_key: String, body: Value) -> Change {
         body,
         expected: Expected::Absent,
     }
+}
+
+/// `Put`s of a new scene and of the shots in its body, if any.
+pub(crate) fn put_new_scene(order_key: String, mut body: Value) -> Vec<Change> {
+    let shots = body
+        .as_object_mut()
+        .map(|fields| take_array(fields, "shots"))
+        .unwrap_or_default();
+    let scene = put_new(Kind::Scene, order_key, body);
+    let id = match &scene {
+        Change::Put { id, .. } => id.clone(),
+        Change::Delete { .. } | Change::Set { .. } => String::new(),
+    };
+    let keys = order::spread(shots.len());
+    let shots = keys
+        .into_iter()
+        .zip(shots)
+        .map(|(key, shot)| put_new(Kind::Shot, key, in_scene(shot, &id)));
+    std::iter::once(scene).chain(shots).collect()
 }
 
 /// A shot's body inside the scene whose row is `scene`.

@@ -213,9 +213,12 @@ impl Studio {
             return self.speak_lines(spoken, watcher, &CancelToken::new());
         }
         let mut notes = spoken.notes;
-        notes.push(format!(
-            "{missing} lines are to be spoken first; until then their lengths are estimates"
-        ));
+        notes.push(match missing {
+            1 => "one line is to be spoken first; until then its length is an estimate".to_owned(),
+            _ => format!(
+                "{missing} lines are to be spoken first; until then their lengths are estimates"
+            ),
+        });
         Ok(SpokenFilm {
             notes,
             ..SpokenFilm::default()

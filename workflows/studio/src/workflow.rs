@@ -153,7 +153,7 @@ fn ending_of(media_type: &str) -> &'static str {
 }
 
 /// What becomes of a node when a document is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ts_rs::TS)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanState {
     /// Its results are there.
@@ -192,7 +192,7 @@ pub struct PlannedNode {
 }
 
 /// What a run would make.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct PlanReport {
     /// Calls that run.
     pub will_run: u64,
@@ -265,7 +265,7 @@ impl Studio {
         Ok(document)
     }
 
-    fn executor(&self) -> Executor {
+    pub(crate) fn executor(&self) -> Executor {
         Executor::new(
             Arc::clone(&self.registry),
             self.store.clone(),

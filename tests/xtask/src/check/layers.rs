@@ -68,6 +68,12 @@ const LAYERS: &[Layer] = &[
         level: 5,
         may_use: &[],
     },
+    // Measures; nothing is built on it.
+    Layer {
+        name: "engine-bench",
+        level: 5,
+        may_use: &[],
+    },
     Layer {
         name: "engine-serve",
         level: 6,
@@ -175,6 +181,8 @@ const PLACES: &[(&str, &[&str])] = &[
     ("ort", &["engine-onnx"]),
     ("async-nats", &["flow-cluster"]),
     ("axum", &["flow-http", "engine-serve", "flow-studio"]),
+    ("rust-embed", &["flow-studio"]),
+    ("ts-rs", &["flow-studio"]),
     ("tokenizers", &["engine-pipelines"]),
     ("minijinja", &["engine-pipelines"]),
     ("llguidance", &["engine-pipelines"]),

@@ -139,11 +139,30 @@ pub(super) fn apply(
                     .bind(kind.clone())
                     .bind(id.clone());
                 db.execute(WRITE, query)?;
+                next_revision(db)?;
             }
-            Change::Set { name, value } => set(db, name, value.as_ref())?,
+            Change::Set { name, value } => {
+                set(db, name, value.as_ref())?;
+                next_revision(db)?;
+            }
         }
     }
     Ok(written)
+}
+
+/// Every change raises it, so that it also tells states of the project apart.
+fn next_revision(db: &mut Db) -> Result<u64, StoreError> {
+    let next = db.row(
+        WRITE,
+        sqlx::query("UPDATE state SET revision = revision + 1 RETURNING revision"),
+    )?;
+    next.map_or(Err(crate::commit::no_state()), |row| count(&row, 0))
+}
+
+/// Revision of the last change.
+pub(super) fn last_revision(db: &mut Db) -> Result<u64, StoreError> {
+    let row = db.row(READ, sqlx::query("SELECT revision FROM state"))?;
+    row.map_or(Err(crate::commit::no_state()), |row| count(&row, 0))
 }
 
 fn put(
@@ -154,11 +173,7 @@ fn put(
     body: &Value,
 ) -> Result<Entity, StoreError> {
     check_depth("an entity", body)?;
-    let next = db.row(
-        WRITE,
-        sqlx::query("UPDATE state SET revision = revision + 1 RETURNING revision"),
-    )?;
-    let revision = next.map_or(Err(crate::commit::no_state()), |row| count(&row, 0))?;
+    let revision = next_revision(db)?;
     let query = sqlx::query(
         "INSERT INTO entities (kind, id, revision, order_key, body) VALUES (?, ?, ?, ?, ?) \
          ON CONFLICT (kind, id) DO UPDATE SET revision = excluded.revision, \

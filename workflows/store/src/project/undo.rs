@@ -98,6 +98,28 @@ pub(super) fn redo(db: &mut Db) -> Result<Option<CommandRecord>, StoreError> {
     })
 }
 
+pub(super) fn log(db: &mut Db) -> Result<Vec<CommandRecord>, StoreError> {
+    let query = sqlx::query(
+        "SELECT seq, id, kind, name, at_millis, body, forward, backward FROM commands \
+         WHERE undone = 0 ORDER BY seq",
+    );
+    db.rows(WHAT, query)?
+        .iter()
+        .map(|row| command(row).map(|(_, record)| record))
+        .collect()
+}
+
+pub(super) fn recorded(db: &mut Db, id: String) -> Result<Option<CommandRecord>, StoreError> {
+    let query = sqlx::query(
+        "SELECT seq, id, kind, name, at_millis, body, forward, backward FROM commands \
+         WHERE id = ?",
+    )
+    .bind(id);
+    db.row(WHAT, query)?
+        .map(|row| command(&row).map(|(_, record)| record))
+        .transpose()
+}
+
 pub(super) fn state(db: &mut Db) -> Result<UndoState, StoreError> {
     let read = |row: Option<SqliteRow>| {
         row.map(|row| command(&row).map(|(_, record)| record))

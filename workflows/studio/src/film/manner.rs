@@ -10,9 +10,9 @@ use crate::voices::Speaking;
 /// How a film's lines are spoken and its pictures used, as its project remembers it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Manner {
-    pub(super) speaking: Speaking,
-    pub(super) as_they_are: bool,
+pub(crate) struct Manner {
+    pub(crate) speaking: Speaking,
+    pub(crate) as_they_are: bool,
 }
 
 impl Manner {
@@ -28,15 +28,25 @@ impl Manner {
             speaking: request.speaking.clone(),
             as_they_are: request.as_they_are,
         };
-        let known = project.db().setting(Self::SETTING)?;
-        let known = known.and_then(|value| serde_json::from_value::<Self>(value).ok());
+        let known = Self::known(project)?;
         if !new && asked == Self::default() {
             return Ok(known.unwrap_or_default());
         }
         if known.as_ref() != Some(&asked) {
-            let value = serde_json::to_value(&asked).unwrap_or_default();
-            project.db().set_setting(Self::SETTING, value)?;
+            asked.remember(project)?;
         }
         Ok(asked)
+    }
+
+    /// As the project remembers it.
+    pub(crate) fn known(project: &Project) -> Result<Option<Self>, StudioError> {
+        let known = project.db().setting(Self::SETTING)?;
+        Ok(known.and_then(|value| serde_json::from_value(value).ok()))
+    }
+
+    /// Let the project remember it.
+    pub(crate) fn remember(&self, project: &Project) -> Result<(), StudioError> {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        Ok(project.db().set_setting(Self::SETTING, value)?)
     }
 }

@@ -1,0 +1,122 @@
+//! Decode steps of models with random weights: whole steps, and where their time goes.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use engine_cuda::{Decoder, DecoderPart, DecoderShape, DecoderWeights, Device};
+use engine_tensor::ops::{RopePairs, RopeScaling};
+
+use crate::receipt::{Receipt, Row, timed, timed_graph};
+
+struct Model {
+    name: &'static str,
+    shape: DecoderShape,
+    head_norms: bool,
+    tied: bool,
+    bar: f64,
+}
+
+const BASE: DecoderShape = DecoderShape {
+    hidden: 0,
+    layers: 0,
+    heads: 0,
+    kv_heads: 8,
+    head_dim: 128,
+    inner: 0,
+    vocab: 0,
+    context_tokens: 1024,
+    epsilon: 1e-6,
+    rope_base: 1e6,
+    rope_scaling: RopeScaling::None,
+    rope_pairs: RopePairs::Halves,
+};
+
+/// Sizes of Llama 3 8B.
+pub(crate) const LLAMA_3_8B: DecoderShape = DecoderShape {
+    hidden: 4096,
+    layers: 32,
+    heads: 32,
+    inner: 14336,
+    vocab: 128_256,
+    ..BASE
+};
+
+const MODELS: &[Model] = &[
+    Model {
+        name: "decode-llama-3-8b-bf16",
+        shape: LLAMA_3_8B,
+        head_norms: false,
+        tied: false,
+        bar: 210.0,
+    },
+    Model {
+        name: "decode-qwen3-0.6b-bf16",
+        shape: DecoderShape {
+            hidden: 1024,
+            layers: 28,
+            heads: 16,
+            inner: 3072,
+            vocab: 151_936,
+            ..BASE
+        },
+        head_norms: true,
+        tied: true,
+        bar: 795.0,
+    },
+];
+
+/// Position of the first step that is timed, as for the peers.
+const POSITION: usize = 128;
+const STEPS: usize = 50;
+
+pub(crate) fn run(device: &Device, receipt: &mut Receipt, read_rate: f64) -> Result<()> {
+    for model in MODELS {
+        let weights =
+            DecoderWeights::random(device, &model.shape, (model.head_norms, model.tied), 1)?;
+        let weights = Arc::new(weights);
+        for rows in [1, 8] {
+            let mut decoder = Decoder::new(device, model.shape, Arc::clone(&weights), rows)?;
+            let prompts = vec![&[1u32][..]; rows];
+            decoder.give(&prompts)?;
+            decoder.step()?;
+            decoder.skip_to(POSITION)?;
+            let secs = timed(device, STEPS, || decoder.step())?;
+            let name = match rows {
+                1 => model.name.to_owned(),
+                _ => format!("{}-streams-{rows}", model.name),
+            };
+            receipt.add(Row {
+                name: &name,
+                unit: "tokens/s",
+                higher: true,
+                samples: secs.iter().map(|secs| rows as f64 / secs).collect(),
+                bar: (rows == 1).then_some(model.bar),
+                floor: Some(rows as f64 * read_rate / model.shape.step_bytes() as f64),
+            });
+            if rows == 1 {
+                parts(device, receipt, model, &decoder)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parts(device: &Device, receipt: &mut Receipt, model: &Model, decoder: &Decoder) -> Result<()> {
+    for part in DecoderPart::OF_LAYER.iter().chain(&[DecoderPart::Head]) {
+        let graph = decoder.record_part(*part)?;
+        let inner = match part {
+            DecoderPart::Head => 1,
+            _ => model.shape.layers,
+        };
+        let secs = timed_graph(device, 9, inner, &graph)?;
+        receipt.add(Row {
+            name: &format!("{}-part-{part:?}", model.name).to_lowercase(),
+            unit: "us",
+            higher: false,
+            samples: secs.iter().map(|secs| secs * 1e6).collect(),
+            bar: None,
+            floor: None,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,390 @@
+// Products of 1 to 16 rows with matrices of weights: out[r, n] = sum_k x[r, k] w[n, k].
+//
+// A block takes 16 outputs; its 8 warps split k in steps of 32 and add up in the order of warps. All rows
+// share one tile of the matrix units whose columns never meet, and the split depends on k alone: an
+// output's bits depend on its own row of x and row of w, not on how many rows a call has.
+//
+// The matrix units may take k in any order as long as both sides agree: lane t of a quad reads 8 neighbours
+// of k, which are its elements of two mma steps.
+
+enum { PLAIN = 0, NORM = 1 };                                // what x is: bf16, or f32 to be normed
+enum { STORE = 0, ADD = 1, GATE = 2, BEST = 3, STORE_BF16 = 4 }; // what follows the sum
+
+struct GemvArgs {
+    const void* w;        // weights
+    const void* w2;       // GATE: the rows that are multiplied by silu of w's; packed: scales
+    const void* x;        // [rows, k] bf16 (f16 with packed weights), NORM: f32
+    const float* norm;    // NORM: [k]
+    const float* bias;    // [n] or null
+    void* out;            // [rows, n] f32; GATE, STORE_BF16: bf16
+    u64* best;            // BEST: [rows], largest logit with its index
+    int rows, n, k;
+    float epsilon;
+};
+
+__device__ __forceinline__ V4 zero4() { V4 v = {0, 0, 0, 0}; return v; }
+
+// 8 elements of row r of x from k on, as bf16; with NORM times the norm's weight.
+template <int PRO> __device__ __forceinline__ V4 x_eight(const GemvArgs& a, int r, int k) {
+    if (PRO == PLAIN) return *(const V4*)((const u16*)a.x + (u64)r * a.k + k);
+    const float* x = (const float*)a.x + (u64)r * a.k + k;
+    float4 p = *(const float4*)x, q = *(const float4*)(x + 4);
+    float4 m = *(const float4*)(a.norm + k), n = *(const float4*)(a.norm + k + 4);
+    V4 v = {to_bf2(p.x * m.x, p.y * m.y), to_bf2(p.z * m.z, p.w * m.w), to_bf2(q.x * n.x, q.y * n.y), to_bf2(q.z * n.z, q.w * n.w)};
+    return v;
+}
+
+// The squares of a warp's part of each row of x, and where they are kept the row's elements as bf16 times the norm's
+// weight, rows 64 bytes apart from multiples of 128 so that quads of lanes meet other banks. 16 elements a lane are asked
+// for at a time.
+template <bool KEEP>
+__device__ __forceinline__ void norm_part(const GemvArgs& a, int first, int last, u16* kept, float* squares, int columns) {
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    for (int r = 0; r < a.rows; r++) {
+        const float* x = (const float*)a.x + (u64)r * a.k;
+        float square = 0.f;
+        for (int k = first * 32 + lane * 4; k < last * 32; k += 512) {
+            float4 v[4], m[4];
+#pragma unroll
+            for (int u = 0; u < 4; u++) {
+                bool real = k + 128 * u < last * 32;
+                v[u] = real ? *(const float4*)(x + k + 128 * u) : float4{0.f, 0.f, 0.f, 0.f};
+                if (KEEP) m[u] = real ? *(const float4*)(a.norm + k + 128 * u) : float4{0.f, 0.f, 0.f, 0.f};
+            }
+#pragma unroll
+            for (int u = 0; u < 4; u++) {
+                square = fmaf(v[u].x, v[u].x, square);
+                square = fmaf(v[u].y, v[u].y, square);
+                square = fmaf(v[u].z, v[u].z, square);
+                square = fmaf(v[u].w, v[u].w, square);
+                if (KEEP && k + 128 * u < last * 32) {
+                    uint2 e = {to_bf2(v[u].x * m[u].x, v[u].y * m[u].y), to_bf2(v[u].z * m[u].z, v[u].w * m[u].w)};
+                    *(uint2*)(kept + r * (a.k + 32) + k + 128 * u) = e;
+                }
+            }
+        }
+        square = warp_sum(square);
+        if (lane == 0) squares[warp * columns + r] = square;
+    }
+    __syncwarp();
+}
+
+// Ordered so that larger floats are larger numbers, and of equals the smaller index wins.
+__device__ __forceinline__ u64 best_key(float v, u32 index) {
+    u32 bits = __float_as_uint(v);
+    bits = (bits & 0x80000000u) ? ~bits : bits | 0x80000000u;
+    return v != v ? 0ull : ((u64)bits << 32) | (u32)~index;
+}
+
+// sums: [8 warps][16 outputs][8 * TILES columns], squares: [8][8 * TILES]
+template <int PRO, int EPI, int TILES>
+__device__ __forceinline__ void finish(const GemvArgs& a, float* sums, float* squares, int tile) {
+    constexpr int COLS = 8 * TILES;
+    __syncthreads();
+    if (EPI == GATE) {
+        for (int i = threadIdx.x; i < 8 * a.rows; i += blockDim.x) {
+            int g = i & 7, r = i >> 3, n = tile * 8 + g;
+            float gate = 0.f, up = 0.f, square = 0.f;
+            for (int w = 0; w < 8; w++) {
+                gate += sums[(w * 16 + g) * COLS + r];
+                up += sums[(w * 16 + g + 8) * COLS + r];
+                if (PRO == NORM) square += squares[w * COLS + r];
+            }
+            if (PRO == NORM) {
+                float scale = rsqrtf(square / (float)a.k + a.epsilon);
+                gate *= scale;
+                up *= scale;
+            }
+            if (n < a.n) ((u16*)a.out)[(u64)r * a.n + n] = to_bf(gate / (1.f + __expf(-gate)) * up);
+        }
+        return;
+    }
+    u64 best = 0;
+    for (int i = threadIdx.x; i < 16 * a.rows; i += blockDim.x) {
+        int g = i & 15, r = i >> 4, n = tile * 16 + g;
+        float sum = 0.f, square = 0.f;
+        for (int w = 0; w < 8; w++) {
+            sum += sums[(w * 16 + g) * COLS + r];
+            if (PRO == NORM) square += squares[w * COLS + r];
+        }
+        if (PRO == NORM) sum *= rsqrtf(square / (float)a.k + a.epsilon);
+        if (n < a.n) {
+            if (a.bias) sum += a.bias[n];
+            u64 at = (u64)r * a.n + n;
+            if (EPI == ADD) sum += ((float*)a.out)[at];
+            if (EPI == STORE_BF16) ((u16*)a.out)[at] = to_bf(sum);
+            else ((float*)a.out)[at] = sum;
+        }
+        if (EPI == BEST) {
+            best = n < a.n ? best_key(sum, (u32)n) : 0ull;
+            // 16 neighbouring lanes hold one row.
+#pragma unroll
+            for (int o = 8; o; o >>= 1) {
+                u64 other = __shfl_xor_sync(__activemask(), best, o, 16);
+                if (other > best) best = other;
+            }
+            if (g == 0) atomicMax((unsigned long long*)&a.best[r], best);
+        }
+    }
+}
+
+// KEEP: x lies in shared memory, as far as each warp needs it.
+template <int PRO, int EPI, int TILES, int UNROLL, bool KEEP>
+__device__ __forceinline__ void gemv_bf16(const GemvArgs& a) {
+    constexpr int COLS = 8 * TILES;
+    __shared__ float sums[8 * 16 * COLS];
+    __shared__ float squares[8 * COLS];
+    extern __shared__ __align__(16) u16 kept[];
+    EARLY_START;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+    int steps = a.k / 32, per = (steps + 7) / 8, first = warp * per, last = min(first + per, steps);
+    int tile = blockIdx.x;
+    int low = EPI == GATE ? tile * 8 + g : tile * 16 + g, high = EPI == GATE ? low : low + 8;
+    const u16* w = (const u16*)a.w;
+    const u16* w_low = w + (u64)min(low, a.n - 1) * a.k + 8 * t;
+    const u16* w_high = (EPI == GATE ? (const u16*)a.w2 : w) + (u64)min(high, a.n - 1) * a.k + 8 * t;
+    V4 p[UNROLL], q[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+        bool real = first + u < last;
+        p[u] = real ? load_stream(w_low + (first + u) * 32) : zero4();
+        q[u] = real ? load_stream(w_high + (first + u) * 32) : zero4();
+    }
+    // Weights never depend on the launch before.
+    WAIT_PREVIOUS;
+    if (PRO == NORM) norm_part<KEEP>(a, first, last, kept, squares, COLS);
+    float acc[TILES][4];
+#pragma unroll
+    for (int c = 0; c < TILES; c++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) acc[c][i] = 0.f;
+    for (int s = first; s < last; s += UNROLL) {
+        V4 x[UNROLL][TILES];
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+            for (int c = 0; c < TILES; c++)
+            {
+                int k = (s + u) * 32 + 8 * t;
+                if (8 * c + g >= a.rows || s + u >= last) x[u][c] = zero4();
+                else if (KEEP) x[u][c] = *(const V4*)(kept + g * (a.k + 32) + k);
+                else x[u][c] = x_eight<PRO>(a, 8 * c + g, k);
+            }
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++) {
+            V4 lo = p[u], hi = q[u];
+            bool real = s + UNROLL + u < last;
+            p[u] = real ? load_stream(w_low + (s + UNROLL + u) * 32) : zero4();
+            q[u] = real ? load_stream(w_high + (s + UNROLL + u) * 32) : zero4();
+#pragma unroll
+            for (int c = 0; c < TILES; c++) {
+                mma_bf16(acc[c], lo.x, hi.x, lo.y, hi.y, x[u][c].x, x[u][c].y);
+                mma_bf16(acc[c], lo.z, hi.z, lo.w, hi.w, x[u][c].z, x[u][c].w);
+            }
+        }
+    }
+#pragma unroll
+    for (int c = 0; c < TILES; c++) {
+        float* s = sums + (warp * 16 + g) * COLS + 8 * c + 2 * t;
+        s[0] = acc[c][0];
+        s[1] = acc[c][1];
+        s[8 * COLS] = acc[c][2];
+        s[8 * COLS + 1] = acc[c][3];
+    }
+    finish<PRO, EPI, TILES>(a, sums, squares, tile);
+}
+
+#define GEMV(NAME, PRO, EPI) \
+    extern "C" __global__ void __launch_bounds__(256, PRO == NORM ? 3 : 2) NAME(const __grid_constant__ GemvArgs a) { gemv_bf16<PRO, EPI, 1, 4, PRO == NORM>(a); } \
+    extern "C" __global__ void __launch_bounds__(256, 2) NAME##_16(const __grid_constant__ GemvArgs a) { gemv_bf16<PRO, EPI, 2, 4, false>(a); }
+GEMV(gemv_store, PLAIN, STORE)
+GEMV(gemv_add, PLAIN, ADD)
+GEMV(gemv_norm_store, NORM, STORE)
+GEMV(gemv_norm_gate, NORM, GATE)
+GEMV(gemv_norm_best, NORM, BEST)
+
+// ---- packed weights ----
+// 8 bits: codes [n][k] (two's complement), scales [n][k / 32] f16.
+// 4 bits: words [n][k / 128, rounded up][t][j], word (t, j) elements 32 j + 8 t to 32 j + 8 t + 7 of its 128;
+// nibble p of a word is element (p & 3) * 2 + (p >> 2) of its 8; per group of 32 or 64 a scale and a minimum,
+// f16 each: [n][k / group][2]; weight = scale * nibble + minimum.
+// x is f16. Codes become exact f16 by their place in the significand of 1024.
+
+__device__ __forceinline__ u32 half_sub(u32 a, u32 b) { u32 r; asm("sub.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b)); return r; }
+// Bytes 2i, 2i + 1 of codes, as f16.
+__device__ __forceinline__ u32 codes_half(u32 codes, u32 pick) {
+    return half_sub(__byte_perm(codes ^ 0x80808080u, 0x64646464u, pick), 0x64806480u);
+}
+__device__ __forceinline__ u32 nibbles_half(u32 v) {
+    u32 r;
+    asm("lop3.b32 %0, %1, 0x000f000f, 0x64006400, 0xea;" : "=r"(r) : "r"(v));
+    return half_sub(r, 0x64006400u);
+}
+
+template <int EPI, int TILES, int UNROLL>
+__device__ __forceinline__ void gemv_q8(const GemvArgs& a) {
+    constexpr int COLS = 8 * TILES;
+    __shared__ float sums[8 * 16 * COLS];
+    EARLY_START;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+    int steps = a.k / 32, per = (steps + 7) / 8, first = warp * per, last = min(first + per, steps);
+    u64 low = min((int)blockIdx.x * 16 + g, a.n - 1), high = min((int)blockIdx.x * 16 + g + 8, a.n - 1);
+    const i8* w_low = (const i8*)a.w + low * a.k + 8 * t;
+    const i8* w_high = (const i8*)a.w + high * a.k + 8 * t;
+    const u16* s_low = (const u16*)a.w2 + low * steps;
+    const u16* s_high = (const u16*)a.w2 + high * steps;
+    WAIT_PREVIOUS;
+    float acc[TILES][4];
+#pragma unroll
+    for (int c = 0; c < TILES; c++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) acc[c][i] = 0.f;
+    for (int s = first; s < last; s += UNROLL) {
+        uint2 p[UNROLL], q[UNROLL];
+        u32 scale[UNROLL];
+        V4 x[UNROLL][TILES];
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++) {
+            int at = min(s + u, last - 1);
+            p[u] = __ldcs((const uint2*)(w_low + at * 32));
+            q[u] = __ldcs((const uint2*)(w_high + at * 32));
+            scale[u] = (u32)s_low[at] | ((u32)s_high[at] << 16);
+        }
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++)
+#pragma unroll
+            for (int c = 0; c < TILES; c++)
+                x[u][c] = (8 * c + g < a.rows && s + u < last) ? *(const V4*)((const u16*)a.x + (u64)(8 * c + g) * a.k + (s + u) * 32 + 8 * t) : zero4();
+#pragma unroll
+        for (int u = 0; u < UNROLL; u++) {
+            if (s + u >= last) break;
+            u32 l0 = codes_half(p[u].x, 0x4140), l1 = codes_half(p[u].x, 0x4342), l2 = codes_half(p[u].y, 0x4140), l3 = codes_half(p[u].y, 0x4342);
+            u32 h0 = codes_half(q[u].x, 0x4140), h1 = codes_half(q[u].x, 0x4342), h2 = codes_half(q[u].y, 0x4140), h3 = codes_half(q[u].y, 0x4342);
+            float sl = half_lo(scale[u]), sh = half_hi(scale[u]);
+#pragma unroll
+            for (int c = 0; c < TILES; c++) {
+                float d[4] = {0.f, 0.f, 0.f, 0.f};
+                mma_half(d, l0, h0, l1, h1, x[u][c].x, x[u][c].y);
+                mma_half(d, l2, h2, l3, h3, x[u][c].z, x[u][c].w);
+                acc[c][0] = fmaf(sl, d[0], acc[c][0]);
+                acc[c][1] = fmaf(sl, d[1], acc[c][1]);
+                acc[c][2] = fmaf(sh, d[2], acc[c][2]);
+                acc[c][3] = fmaf(sh, d[3], acc[c][3]);
+            }
+        }
+    }
+#pragma unroll
+    for (int c = 0; c < TILES; c++) {
+        float* s = sums + (warp * 16 + g) * COLS + 8 * c + 2 * t;
+        s[0] = acc[c][0];
+        s[1] = acc[c][1];
+        s[8 * COLS] = acc[c][2];
+        s[8 * COLS + 1] = acc[c][3];
+    }
+    finish<PLAIN, EPI, TILES>(a, sums, sums, blockIdx.x);
+}
+
+// A step is 128 of k: 16 bytes of a row for each lane of a quad, one word of each 32.
+template <int GROUP, int EPI, int TILES>
+__device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
+    constexpr int COLS = 8 * TILES, WORDS = GROUP / 32;
+    __shared__ float sums[8 * 16 * COLS];
+    EARLY_START;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+    int steps = (a.k + 127) / 128, per = (steps + 7) / 8, first = warp * per, last = min(first + per, steps);
+    u64 low = min((int)blockIdx.x * 16 + g, a.n - 1), high = min((int)blockIdx.x * 16 + g + 8, a.n - 1);
+    const u32* w_low = (const u32*)a.w + low * (steps * 16) + 4 * t;
+    const u32* w_high = (const u32*)a.w + high * (steps * 16) + 4 * t;
+    const u32* s_low = (const u32*)a.w2 + low * (a.k / GROUP);
+    const u32* s_high = (const u32*)a.w2 + high * (a.k / GROUP);
+    constexpr int AHEAD = 1, PARTS = 4 / WORDS;
+    V4 p[AHEAD], q[AHEAD];
+    u32 scale_low[AHEAD][PARTS], scale_high[AHEAD][PARTS];
+    auto ask = [&](int u, int s) {
+        bool real = s < last;
+        p[u] = real ? load_stream(w_low + s * 16) : zero4();
+        q[u] = real ? load_stream(w_high + s * 16) : zero4();
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            int group = s * PARTS + part;
+            bool there = real && group * GROUP < a.k;
+            scale_low[u][part] = there ? __ldg(s_low + group) : 0u;
+            scale_high[u][part] = there ? __ldg(s_high + group) : 0u;
+        }
+    };
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++) ask(u, first + u);
+    WAIT_PREVIOUS;
+    float acc[TILES][4];
+#pragma unroll
+    for (int c = 0; c < TILES; c++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) acc[c][i] = 0.f;
+    const u32 ones = 0x3c003c00u;
+    for (int step = first; step < last; step += AHEAD)
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++) {
+        int s = step + u;
+        if (s >= last) break;
+        u32 lo[4] = {p[u].x, p[u].y, p[u].z, p[u].w}, hi[4] = {q[u].x, q[u].y, q[u].z, q[u].w};
+        u32 now_low[PARTS], now_high[PARTS];
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            now_low[part] = scale_low[u][part];
+            now_high[part] = scale_high[u][part];
+        }
+        ask(u, s + AHEAD);
+        V4 x[TILES][4];
+#pragma unroll
+        for (int c = 0; c < TILES; c++)
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                int k = s * 128 + 32 * j + 8 * t;
+                x[c][j] = (8 * c + g < a.rows && k < a.k) ? *(const V4*)((const u16*)a.x + (u64)(8 * c + g) * a.k + k) : zero4();
+            }
+#pragma unroll
+        for (int part = 0; part < PARTS; part++) {
+            u32 sl = now_low[part], sh = now_high[part];
+            float d[TILES][4], o[TILES][4];
+#pragma unroll
+            for (int c = 0; c < TILES; c++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) d[c][i] = o[c][i] = 0.f;
+#pragma unroll
+            for (int j = part * WORDS; j < (part + 1) * WORDS; j++) {
+                u32 l0 = nibbles_half(lo[j]), l1 = nibbles_half(lo[j] >> 4), l2 = nibbles_half(lo[j] >> 8), l3 = nibbles_half(lo[j] >> 12);
+                u32 h0 = nibbles_half(hi[j]), h1 = nibbles_half(hi[j] >> 4), h2 = nibbles_half(hi[j] >> 8), h3 = nibbles_half(hi[j] >> 12);
+#pragma unroll
+                for (int c = 0; c < TILES; c++) {
+                    mma_half(d[c], l0, h0, l1, h1, x[c][j].x, x[c][j].y);
+                    mma_half(d[c], l2, h2, l3, h3, x[c][j].z, x[c][j].w);
+                    mma_half(o[c], ones, ones, ones, ones, x[c][j].x, x[c][j].y);
+                    mma_half(o[c], ones, ones, ones, ones, x[c][j].z, x[c][j].w);
+                }
+            }
+#pragma unroll
+            for (int c = 0; c < TILES; c++) {
+                acc[c][0] = fmaf(half_lo(sl), d[c][0], fmaf(half_hi(sl), o[c][0], acc[c][0]));
+                acc[c][1] = fmaf(half_lo(sl), d[c][1], fmaf(half_hi(sl), o[c][1], acc[c][1]));
+                acc[c][2] = fmaf(half_lo(sh), d[c][2], fmaf(half_hi(sh), o[c][2], acc[c][2]));
+                acc[c][3] = fmaf(half_lo(sh), d[c][3], fmaf(half_hi(sh), o[c][3], acc[c][3]));
+            }
+        }
+    }
+#pragma unroll
+    for (int c = 0; c < TILES; c++) {
+        float* s = sums + (warp * 16 + g) * COLS + 8 * c + 2 * t;
+        s[0] = acc[c][0];
+        s[1] = acc[c][1];
+        s[8 * COLS] = acc[c][2];
+        s[8 * COLS + 1] = acc[c][3];
+    }
+    finish<PLAIN, EPI, TILES>(a, sums, sums, blockIdx.x);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3) gemv_q8_store(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 1, 4>(a); }
+extern "C" __global__ void __launch_bounds__(256, 2) gemv_q8_store_16(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 2, 4>(a); }
+extern "C" __global__ void __launch_bounds__(256, 3) gemv_q4_g64_store(const __grid_constant__ GemvArgs a) { gemv_q4<64, STORE, 1>(a); }
+extern "C" __global__ void __launch_bounds__(256, 1) gemv_q4_g64_store_16(const __grid_constant__ GemvArgs a) { gemv_q4<64, STORE, 2>(a); }
+extern "C" __global__ void __launch_bounds__(256, 3) gemv_q4_g32_store(const __grid_constant__ GemvArgs a) { gemv_q4<32, STORE, 1>(a); }
+extern "C" __global__ void __launch_bounds__(256, 1) gemv_q4_g32_store_16(const __grid_constant__ GemvArgs a) { gemv_q4<32, STORE, 2>(a); }

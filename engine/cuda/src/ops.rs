@@ -1,0 +1,52 @@
+//! The ops on the device: one file each, which checks lengths, launches, and holds a table of cases against the
+//! CPU's op.
+//!
+//! A new op is one file and one line in [`OPS`].
+
+mod argmax;
+mod attention;
+mod case;
+mod conv3x3;
+mod decode_attention;
+mod elementwise;
+mod gemv;
+mod halve;
+mod packed_gemv;
+mod rope;
+mod top_k;
+
+pub use argmax::argmax;
+pub use attention::{Attention, attention};
+pub use case::{Case, Op};
+pub(crate) use conv3x3::{ConvTo, ConvWay, Convolution, conv3x3, pack_rgb};
+pub use conv3x3::{Picture, picture_pitch_px};
+pub use decode_attention::fault;
+pub(crate) use decode_attention::{Begin, PAGE, Step, begin, decode_attention};
+pub use elementwise::{add, add_rms_norm, fill_bf16, fill_half, read_all, rms_norm, silu_mul};
+pub(crate) use elementwise::{fits, int, kernel as elementwise_kernel};
+pub use gemv::{Gemv, GemvEnd, gemv};
+pub use halve::halve_bicubic;
+pub use packed_gemv::{PackedGemv, PackedWeights, packed_gemv};
+pub use rope::rope;
+pub(crate) use rope::turns as rope_turns;
+pub use top_k::top_k;
+
+/// All ops.
+pub const OPS: &[Op] = &[
+    elementwise::ADD,
+    elementwise::ADD_RMS_NORM,
+    argmax::OP,
+    attention::OP,
+    conv3x3::OP,
+    decode_attention::OP,
+    gemv::OP,
+    halve::OP,
+    packed_gemv::OP,
+    elementwise::RMS_NORM,
+    rope::OP,
+    elementwise::SILU_MUL,
+    top_k::OP,
+];
+
+/// How many rows a product of few rows takes.
+pub const GEMV_ROWS: usize = 16;

@@ -1,0 +1,357 @@
+//! Products of 1 to 16 rows with weights of 8 and 4 bits.
+
+use engine_tensor::ops::{self, Bound, Input, Outcome, Product};
+use engine_tensor::{Bytes, Cpu, DType, PackedMatrix, f32_to_f16};
+
+use super::GEMV_ROWS;
+use super::case::{Case, Op, from_half, numbers, to_half, words};
+use super::elementwise::{fits, int};
+use crate::args::{Args, pair};
+use crate::device::Kernel;
+use crate::driver::Grid;
+use crate::error::ensure;
+use crate::{Buffer, CudaError, Device};
+
+pub(super) const OP: Op = Op {
+    name: "packed_gemv",
+    cases,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bits8,
+    /// Elements of a group.
+    Bits4(usize),
+}
+
+/// A matrix of packed weights on the device, laid out as the kernels read it.
+#[derive(Debug)]
+pub struct PackedWeights {
+    kind: Kind,
+    n: usize,
+    k: usize,
+    codes: Buffer,
+    scales: Buffer,
+}
+
+impl PackedWeights {
+    /// From rows as they lie in a file: Q8_0, Q4_0 or Q4_1. `bytes`: `[n, k]`.
+    ///
+    /// # Errors
+    /// `Shape` for another type or other lengths; those of an upload.
+    pub fn from_blocks(
+        device: &Device,
+        dtype: DType,
+        (n, k): (usize, usize),
+        bytes: &[u8],
+    ) -> Result<Self, CudaError> {
+        const OP: &str = "packed_gemv";
+        let known = matches!(dtype, DType::Q8_0 | DType::Q4_0 | DType::Q4_1);
+        ensure(
+            known,
+            OP,
+            "bits of the weights",
+            dtype.block_bytes(),
+            "Q8_0, Q4_0 or Q4_1",
+        )?;
+        let row = dtype.bytes_of(k).unwrap_or(0);
+        ensure(n > 0 && k > 0 && row > 0, OP, "k", k, "a multiple of 32")?;
+        ensure(
+            Some(bytes.len()) == row.checked_mul(n),
+            OP,
+            "bytes of the weights",
+            bytes.len(),
+            format_args!("{n} x {row}"),
+        )?;
+        let blocks = bytes.chunks_exact(dtype.block_bytes());
+        if dtype == DType::Q8_0 {
+            let (mut codes, mut scales) =
+                (Vec::with_capacity(n * k), Vec::with_capacity(n * k / 32));
+            for block in blocks {
+                scales.push(u16::from_le_bytes([block[0], block[1]]));
+                codes.extend_from_slice(&block[2..]);
+            }
+            return Ok(Self {
+                kind: Kind::Bits8,
+                n,
+                k,
+                codes: device.upload(&codes)?,
+                scales: device.upload(&scales)?,
+            });
+        }
+        let mut nibbles = Vec::with_capacity(n * k);
+        let mut scales = Vec::with_capacity(n * k / 32);
+        for block in blocks {
+            let scale = u16::from_le_bytes([block[0], block[1]]);
+            let (least, codes) = match dtype {
+                DType::Q4_1 => (u16::from_le_bytes([block[2], block[3]]), &block[4..]),
+                // -8 scale is exact: a change of sign and exponent, except where it is beyond a half.
+                _ => (
+                    f32_to_f16(-8.0 * engine_tensor::f16_to_f32(scale)),
+                    &block[2..],
+                ),
+            };
+            scales.push([scale, least]);
+            nibbles.extend(codes.iter().map(|code| code & 15));
+            nibbles.extend(codes.iter().map(|code| code >> 4));
+        }
+        Self::from_groups(device, 32, (n, k), &nibbles, &scales)
+    }
+
+    /// From nibbles `[n, k]`, one a byte, and a scale and a minimum (f16) for each group of 32 or 64: `[n, k / group]`.
+    ///
+    /// # Errors
+    /// `Shape` for another group or other lengths; those of an upload.
+    pub fn from_groups(
+        device: &Device,
+        group: usize,
+        (n, k): (usize, usize),
+        nibbles: &[u8],
+        scales: &[[u16; 2]],
+    ) -> Result<Self, CudaError> {
+        const OP: &str = "packed_gemv";
+        ensure(matches!(group, 32 | 64), OP, "group", group, "32 or 64")?;
+        ensure(
+            n > 0 && k > 0 && k.is_multiple_of(group),
+            OP,
+            "k",
+            k,
+            format_args!("a multiple of {group}"),
+        )?;
+        ensure(
+            Some(nibbles.len()) == n.checked_mul(k),
+            OP,
+            "nibbles",
+            nibbles.len(),
+            format_args!("{n} x {k}"),
+        )?;
+        ensure(
+            scales.len() == n * k / group,
+            OP,
+            "scales",
+            scales.len(),
+            n * k / group,
+        )?;
+        let row_words = k.div_ceil(128) * 16;
+        let mut packed = vec![0u32; n * row_words];
+        for (row, words) in nibbles
+            .chunks_exact(k)
+            .zip(packed.chunks_exact_mut(row_words))
+        {
+            for (at, nibble) in row.iter().enumerate() {
+                let (part, within, of) = (at % 128 / 32, at % 32 / 8, at % 8);
+                let place = (of >> 1) | ((of & 1) << 2);
+                words[at / 128 * 16 + within * 4 + part] |= u32::from(*nibble & 15) << (4 * place);
+            }
+        }
+        Ok(Self {
+            kind: Kind::Bits4(group),
+            n,
+            k,
+            codes: device.upload(&packed)?,
+            scales: device.upload(scales.as_flattened())?,
+        })
+    }
+
+    /// Bytes that a product reads.
+    pub fn len_bytes(&self) -> usize {
+        self.codes.len_bytes() + self.scales.len_bytes()
+    }
+
+    /// Random weights of 4 bits in groups of 64, made on the device: for benches.
+    ///
+    /// # Errors
+    /// Those of an allocation and a launch.
+    pub fn random_4_bits(
+        device: &Device,
+        (n, k): (usize, usize),
+        seed: u32,
+    ) -> Result<Self, CudaError> {
+        const OP: &str = "packed_gemv";
+        ensure(
+            n > 0 && k > 0 && k.is_multiple_of(128),
+            OP,
+            "k",
+            k,
+            "a multiple of 128",
+        )?;
+        let weights = Self {
+            kind: Kind::Bits4(64),
+            n,
+            k,
+            codes: device.alloc(n * k / 2)?,
+            scales: device.alloc(n * k / 64 * 4)?,
+        };
+        super::fill_half(device, &weights.codes, seed, 60_000.0)?;
+        super::fill_half(device, &weights.scales, seed + 1, 0.05)?;
+        Ok(weights)
+    }
+}
+
+/// One product with packed weights: `out[r, n] = sum_k x[r, k] weights[n, k] + bias[n]`.
+#[derive(Debug, Clone, Copy)]
+pub struct PackedGemv<'a> {
+    /// `[n, k]`.
+    pub weights: &'a PackedWeights,
+    /// `[rows, k]`, f16.
+    pub x: &'a Buffer,
+    /// `[n]`, f32.
+    pub bias: Option<&'a Buffer>,
+    /// `[rows, n]`, f32.
+    pub out: &'a Buffer,
+    /// 1 to 16.
+    pub rows: usize,
+}
+
+/// Runs a product. Codes are exact; accumulates in f32. An output's bits depend on its own rows alone.
+///
+/// # Errors
+/// `Shape`; those of a launch.
+pub fn packed_gemv(device: &Device, product: &PackedGemv<'_>) -> Result<(), CudaError> {
+    const OP: &str = "packed_gemv";
+    let (rows, n, k) = (product.rows, product.weights.n, product.weights.k);
+    ensure((1..=GEMV_ROWS).contains(&rows), OP, "rows", rows, "1 to 16")?;
+    fits(OP, "x", product.x, rows * k, 2)?;
+    fits(OP, "out", product.out, rows * n, 4)?;
+    if let Some(bias) = product.bias {
+        fits(OP, "bias", bias, n, 4)?;
+    }
+    let names = match product.weights.kind {
+        Kind::Bits8 => ("gemv_q8_store", "gemv_q8_store_16"),
+        Kind::Bits4(64) => ("gemv_q4_g64_store", "gemv_q4_g64_store_16"),
+        Kind::Bits4(_) => ("gemv_q4_g32_store", "gemv_q4_g32_store_16"),
+    };
+    let places = [
+        product.weights.codes.address(),
+        product.weights.scales.address(),
+        product.x.address(),
+        0,
+        product.bias.map_or(0, Buffer::address),
+        product.out.address(),
+        0,
+        pair(int(OP, "rows", rows)?, int(OP, "n", n)?),
+        pair(int(OP, "k", k)?, 0.0f32),
+    ];
+    let kernel = Kernel {
+        source: "gemv",
+        name: if rows <= 8 { names.0 } else { names.1 },
+    };
+    let grid = Grid {
+        blocks: (int(OP, "n", n.div_ceil(16))?.cast_unsigned(), 1, 1),
+        threads: 256,
+        shared_bytes: 0,
+        early: true,
+    };
+    let args = Args::new().with_struct(&places);
+    // SAFETY: lengths were checked above, those of the weights when they were made.
+    unsafe { device.launch(kernel, grid, args, (kernel.name, &[rows, n, k])) }
+}
+
+/// Blocks with random codes and scales of about 1/16.
+pub(super) fn random_blocks(dtype: DType, n: usize, k: usize, seed: u64) -> Vec<u8> {
+    let blocks = n * k / dtype.block_elements();
+    let mut bytes = Vec::new();
+    let scales = numbers(seed, 2 * blocks);
+    let mut codes = words(seed + 1, blocks * 4);
+    for pair in scales.chunks_exact(2) {
+        bytes.extend(f32_to_f16(pair[0] / 16.0).to_le_bytes());
+        if dtype == DType::Q4_1 {
+            bytes.extend(f32_to_f16(pair[1] / 2.0).to_le_bytes());
+        }
+        let count = if dtype == DType::Q8_0 { 4 } else { 2 };
+        bytes.extend(codes.by_ref().take(count).flat_map(u64::to_le_bytes));
+    }
+    bytes
+}
+
+fn cases() -> Vec<Case> {
+    let shapes = [
+        (1, 16, 32),
+        (3, 160, 64),
+        (8, 40, 576),
+        (9, 64, 1024),
+        (16, 384, 160),
+        (1, 96, 4096),
+        (5, 48, 14336),
+        (2, 8, 3072),
+    ];
+    let mut cases = Vec::new();
+    for (rows, n, k) in shapes {
+        for dtype in [DType::Q8_0, DType::Q4_0, DType::Q4_1] {
+            let name = format!("{dtype}, {rows} x {k} to {n}");
+            cases.push(Case::new(
+                name,
+                Bound::Relative(1e-5),
+                move |device, cpu| {
+                    let bytes = random_blocks(dtype, n, k, 7);
+                    let weights = PackedWeights::from_blocks(device, dtype, (n, k), &bytes)?;
+                    let matrix = PackedMatrix::new("w", dtype, n, k, Bytes::from(bytes))?;
+                    compare(device, cpu, (rows, n, k), &weights, &matrix)
+                },
+            ));
+        }
+        if k.is_multiple_of(64) {
+            let name = format!("4 bits in groups of 64, {rows} x {k} to {n}");
+            cases.push(Case::new(
+                name,
+                Bound::Relative(1e-5),
+                move |device, cpu| {
+                    let nibbles: Vec<u8> = words(5, n * k).map(|word| (word >> 60) as u8).collect();
+                    let scales = numbers(6, n * k / 64 * 2);
+                    let scales: Vec<[u16; 2]> = scales
+                        .chunks_exact(2)
+                        .map(|pair| [f32_to_f16(pair[0] / 16.0), f32_to_f16(pair[1] / 2.0)])
+                        .collect();
+                    let weights =
+                        PackedWeights::from_groups(device, 64, (n, k), &nibbles, &scales)?;
+                    let mut plain = Vec::new();
+                    for (group, scale) in nibbles.chunks_exact(64).zip(&scales) {
+                        let pair = from_half(scale);
+                        plain.extend(group.iter().map(|q| f32::from(*q) * pair[0] + pair[1]));
+                    }
+                    let bytes: Vec<u8> =
+                        plain.iter().flat_map(|value| value.to_le_bytes()).collect();
+                    let matrix = PackedMatrix::new("w", DType::F32, n, k, Bytes::from(bytes))?;
+                    compare(device, cpu, (rows, n, k), &weights, &matrix)
+                },
+            ));
+        }
+    }
+    cases
+}
+
+fn compare(
+    device: &Device,
+    cpu: &Cpu,
+    (rows, n, k): (usize, usize, usize),
+    weights: &PackedWeights,
+    matrix: &PackedMatrix,
+) -> Result<Outcome, CudaError> {
+    let x = to_half(&numbers(1, rows * k));
+    let bias = numbers(3, n);
+    let mut reference = vec![0.0; rows * n];
+    let values = from_half(&x);
+    let input = Input {
+        values: &values,
+        quant: None,
+    };
+    let product = Product {
+        weights: matrix,
+        bias: Some(&bias),
+        out: &mut reference,
+    };
+    ops::matmul(cpu, input, &mut [product])?;
+    let (x, bias) = (device.upload(&x)?, device.upload(&bias)?);
+    let out = device.alloc(rows * n * 4)?;
+    device.fill(&out, 0xff)?;
+    let product = PackedGemv {
+        weights,
+        x: &x,
+        bias: Some(&bias),
+        out: &out,
+        rows,
+    };
+    packed_gemv(device, &product)?;
+    let fast = device.read(&out, 0, rows * n)?;
+    Ok(Outcome { fast, reference })
+}

@@ -1,0 +1,139 @@
+//! The window: a splash until the studio's server answers, then its page.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context as _;
+use flow_studio::desk::DeskOptions;
+use flow_studio::{ServeOptions, Shell};
+use tauri::{AppHandle, Manager as _, Url, WebviewUrl, WebviewWindow, WebviewWindowBuilder};
+
+use crate::notices;
+
+/// Name of the one window.
+pub(crate) const MAIN: &str = "main";
+
+/// The server behind the window; gone once the program ends.
+pub(crate) struct Opened {
+    shell: Mutex<Option<Shell>>,
+}
+
+impl Opened {
+    /// Stop the server and what it makes.
+    pub(crate) fn close(&self) {
+        drop(
+            self.shell
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+    }
+}
+
+/// Open the window and start the studio behind it.
+///
+/// # Errors
+/// The system gives no window.
+pub(crate) fn open(app: &AppHandle, project: Option<PathBuf>) -> tauri::Result<()> {
+    let window = WebviewWindowBuilder::new(app, MAIN, WebviewUrl::App("index.html".into()))
+        .title("Longtake")
+        .inner_size(1440.0, 900.0)
+        .min_inner_size(960.0, 600.0)
+        // Files are dropped into the page, which uploads them.
+        .disable_drag_drop_handler()
+        .on_navigation(is_ours)
+        .build()?;
+    app.manage(Opened {
+        shell: Mutex::new(None),
+    });
+    let app = app.clone();
+    // The cache and the models are opened beside the event loop, so that the window answers.
+    std::thread::Builder::new()
+        .name("studio".into())
+        .spawn(move || {
+            if let Err(error) = start(&app, &window, project) {
+                say(&window, &format!("{error:#}"));
+            }
+        })?;
+    Ok(())
+}
+
+fn start(app: &AppHandle, window: &WebviewWindow, project: Option<PathBuf>) -> anyhow::Result<()> {
+    let desk = DeskOptions::of_this_machine("longtake-desktop")?;
+    let shell = Shell::start(desk, &ServeOptions::default())?;
+    let mut url: Url = shell.url().parse().context("the studio's own address")?;
+    if let Some(project) = project {
+        url.set_fragment(Some(&place_of(&project)));
+    }
+    notices::watch(app, &shell);
+    let opened = app.state::<Opened>();
+    *opened.shell.lock().unwrap_or_else(PoisonError::into_inner) = Some(shell);
+    window.navigate(url)?;
+    Ok(())
+}
+
+/// The window shows the splash and the studio's page; any other address opens nowhere.
+fn is_ours(url: &Url) -> bool {
+    let loopback = url.scheme() == "http" && url.host_str() == Some("127.0.0.1");
+    loopback
+        || matches!(url.scheme(), "tauri" | "about")
+        || url.host_str() == Some("tauri.localhost")
+}
+
+/// The page's place for a project, as it stands behind `#`.
+fn place_of(project: &Path) -> String {
+    // The page knows projects by their whole path.
+    let whole = std::path::absolute(project).unwrap_or_else(|_| project.to_owned());
+    let path: String =
+        form_urlencoded::byte_serialize(whole.to_string_lossy().as_bytes()).collect();
+    format!("/story?project={path}")
+}
+
+fn say(window: &WebviewWindow, what: &str) {
+    let text = serde_json::to_string(what).unwrap_or_default();
+    let script = format!("document.getElementById('what').textContent = {text}");
+    // A window that is gone needs no message.
+    drop(window.eval(script));
+}
+
+/// Another start of the program: show the window that is there, with the project it named.
+pub(crate) fn come_forward(app: &AppHandle, project: Option<&Path>) {
+    let Some(window) = app.get_webview_window(MAIN) else {
+        return;
+    };
+    drop(window.unminimize());
+    drop(window.set_focus());
+    if let Some(project) = project {
+        let place = serde_json::to_string(&place_of(project)).unwrap_or_default();
+        // A window that is gone opens nothing.
+        drop(window.eval(format!("location.hash = {place}")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_has_a_place_in_the_page() {
+        assert_eq!(
+            place_of(Path::new("/films/A & b/Tür.longtake")),
+            "/story?project=%2Ffilms%2FA+%26+b%2FT%C3%BCr.longtake"
+        );
+    }
+
+    #[test]
+    fn no_page_leads_out_of_the_studio() {
+        let ours = |text: &str| is_ours(&text.parse().unwrap());
+        assert!(ours("http://127.0.0.1:4000/?token=a"));
+        assert!(ours("tauri://localhost/index.html"));
+        for other in [
+            "https://127.0.0.1/",
+            "http://127.0.0.1.example.org/",
+            "http://localhost/",
+            "file:///etc/passwd",
+        ] {
+            assert!(!ours(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+// A client of the W3C WebDriver protocol, as much of it as driving the window takes.
+import { execFileSync, spawn } from "node:child_process";
+import { createServer } from "node:net";
+
+const ELEMENT = "element-6066-11e4-a52e-4f735466cecf";
+
+export async function freePort() {
+  const server = createServer();
+  await new Promise((done, failed) => server.once("error", failed).listen(0, "127.0.0.1", done));
+  const { port } = server.address();
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+export const sleep = (millis) => new Promise((done) => setTimeout(done, millis));
+
+/** Asks again until `ask` gives something, at most `secs`; the last error is told. */
+export async function until(what, secs, ask) {
+  const end = Date.now() + secs * 1000;
+  let last = "nothing came";
+  while (Date.now() < end) {
+    try {
+      const got = await ask();
+      if (got) return got;
+    } catch (error) {
+      last = error.message;
+    }
+    await sleep(150);
+  }
+  throw new Error(`waited ${secs} s for ${what}: ${last}`);
+}
+
+// Says which display it was given, then becomes the driver.
+const SESSION = 'echo "display=$DISPLAY authority=$XAUTHORITY" >&2; exec dbus-run-session -- WebKitWebDriver --port="$1"';
+
+/** A display, a message bus and WebKit's driver of their own; all end with `stop`. */
+export async function startDriver(env) {
+  const port = await freePort();
+  const child = spawn(
+    "xvfb-run",
+    ["-a", "-s", "-screen 0 1440x900x24", "sh", "-c", SESSION, "sh", String(port)],
+    { detached: true, stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } },
+  );
+  let said = "";
+  let display;
+  child.stderr.on("data", (bytes) => {
+    said = (said + bytes).slice(-4000);
+    const [, DISPLAY, XAUTHORITY] = /display=(\S+) authority=(\S+)/.exec(said) ?? [];
+    if (DISPLAY) display ??= { DISPLAY, XAUTHORITY };
+  });
+  let gone = null;
+  child.on("error", (error) => (gone = error.message));
+  child.on("exit", (code) => (gone ??= `ended with ${code}: ${said}`));
+  const base = `http://127.0.0.1:${port}`;
+  await until("the window's driver", 20, async () => {
+    if (gone) throw new Error(gone);
+    return (await fetch(`${base}/status`)).ok;
+  });
+  const stop = () => {
+    try {
+      process.kill(-child.pid, "SIGTERM");
+    } catch {
+      // It has ended by itself.
+    }
+  };
+  /** What stands on the display, window frames and all; WebKit's own pictures of a page hang here. */
+  const picture = (path) => execFileSync("import", ["-window", "root", path], { env: { ...process.env, ...display }, timeout: 20_000 });
+  return { base, stop, said: () => said, picture };
+}
+
+export class Window {
+  constructor(base, session) {
+    this.base = `${base}/session/${session}`;
+  }
+
+  static async open(base, binary, args) {
+    const options = { "webkitgtk:browserOptions": { binary, args } };
+    const { sessionId } = await call(`${base}/session`, "POST", { capabilities: { alwaysMatch: options } });
+    return new Window(base, sessionId);
+  }
+
+  ask(path, method = "GET", body) {
+    return call(`${this.base}/${path}`, method, body);
+  }
+
+  /** Runs `text` in the page; `arguments` are `args`. */
+  run(text, ...args) {
+    return this.ask("execute/sync", "POST", { script: text, args });
+  }
+
+  async find(xpath, secs = 15) {
+    return until(xpath, secs, async () => {
+      const found = await this.ask("element", "POST", { using: "xpath", value: xpath });
+      return found[ELEMENT];
+    });
+  }
+
+  async click(xpath, secs) {
+    return until(`a click on ${xpath}`, secs ?? 15, async () => {
+      const id = await this.find(xpath, 1);
+      await this.ask(`element/${id}/click`, "POST", {});
+      return true;
+    });
+  }
+
+  /** Puts `text` in the place of a field's. */
+  async fill(xpath, text) {
+    const id = await this.find(xpath);
+    await this.click(xpath);
+    await this.run("arguments[0].select()", { [ELEMENT]: id });
+    await this.ask(`element/${id}/value`, "POST", { text });
+  }
+
+  close() {
+    return call(this.base, "DELETE");
+  }
+}
+
+async function call(url, method, body) {
+  const answer = await fetch(url, {
+    method,
+    headers: { "content-type": "application/json" },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal: AbortSignal.timeout(60_000),
+  });
+  const { value } = await answer.json();
+  if (!answer.ok) throw new Error(`${method} ${url.split("/").slice(-2).join("/")}: ${value?.error} ${value?.message}`);
+  return value;
+}

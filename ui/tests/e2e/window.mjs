@@ -1,0 +1,241 @@
+// Drives the window itself, under a display of its own, through WebKit's driver: a premise becomes
+// a film that ffprobe accepts.
+//
+//   LONGTAKE_DESKTOP_BIN=target/debug/longtake-desktop npm run e2e:window
+//
+// Prints TAP. LONGTAKE_E2E_OUT keeps screenshots.
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Window, sleep, startDriver, until } from "./webdriver.mjs";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
+const binary = process.env.LONGTAKE_DESKTOP_BIN;
+const out = process.env.LONGTAKE_E2E_OUT;
+const STILL = join(root, "assets/samples/stills/dust-bowl-home.jpg");
+
+const button = (name) => `//button[not(@disabled)][normalize-space()="${name}" or @aria-label="${name}"]`;
+const labelled = (name) =>
+  `//*[self::input or self::textarea][@aria-label="${name}" or @id=//label[normalize-space()="${name}"]/@for]`;
+
+function lacking() {
+  if (!binary) return "set LONGTAKE_DESKTOP_BIN";
+  const tools = ["xvfb-run", "dbus-run-session", "WebKitWebDriver"];
+  const gone = tools.filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`]).status !== 0);
+  return gone.length > 0 ? `needs ${gone.join(", ")}` : undefined;
+}
+
+/** What the page's own session may ask the studio. */
+function asker(window) {
+  return async (name, args = {}) => {
+    const text = `
+      const [name, args] = arguments;
+      const request = new XMLHttpRequest();
+      request.open("POST", "/api/call/" + name, false);
+      request.setRequestHeader("content-type", "application/json");
+      request.send(JSON.stringify(args));
+      return request.responseText;`;
+    const answer = JSON.parse(await window.run(text, name, args));
+    if ("error" in answer) throw new Error(`${name}: ${answer.error.code}: ${answer.error.message}`);
+    return answer.ok;
+  };
+}
+
+async function premiseToFilm(window, keep) {
+  const api = asker(window);
+  await window.find('//h1[normalize-space()="Your films"]', 90);
+  keep("welcome");
+
+  await window.click(button("New project"));
+  await window.fill(`//*[@role="dialog"]${labelled("Title")}`, "Window test");
+  await window.click(button("Create project"));
+  await window.find('//*[starts-with(@data-row, "shot:")]');
+  const [{ path: project }] = await api("app.recent");
+  const state = () => api("project.state", { project });
+
+  await window.click(button("Write from a premise"));
+  await window.fill(`//*[@role="dialog"]${labelled("Premise")}`, "Two neighbours share one ladder all summer.");
+  await window.fill(`//*[@role="dialog"]${labelled("Length asked for")}`, "12 s");
+  await window.click(button("Write"));
+  await window.click(`//button[not(@disabled)][starts-with(normalize-space(), "Take ")]`, 300);
+  const written = await until("the script", 30, async () => {
+    const now = await state();
+    return now.script.scenes.flatMap((scene) => scene.shots).length > 1 && now;
+  });
+  keep("story");
+
+  const shots = written.script.scenes.flatMap((scene) => scene.shots);
+  const spoken = shots.find((shot) => (shot.lines ?? []).length > 0) ?? shots[0];
+  const before = written.revision;
+  const field = `(//*[@data-row="shot:${spoken.id}"]//*[self::textarea or @role="textbox"])[last()]`;
+  await window.fill(field, "The ladder stands where we left it.");
+  await window.run("document.activeElement.blur()");
+  await until("the edit", 20, async () => (await state()).revision > before);
+  assert.match(JSON.stringify((await state()).script), /The ladder stands where we left it\./);
+
+  await window.click('//a[normalize-space()="Board"]');
+  for (const shot of shots) {
+    await window.click(`//*[@data-shot="${shot.id}" or @data-card="${shot.id}"]`);
+    const chooser = await window.find('//input[@type="file"]');
+    await window.ask(`element/${chooser}/value`, "POST", { text: STILL });
+    await until(`a still on ${shot.id}`, 30, async () => {
+      const now = (await state()).script.scenes.flatMap((scene) => scene.shots);
+      return now.find((each) => each.id === shot.id).picture;
+    });
+  }
+  keep("board");
+
+  await window.click(button("Make the whole film"));
+  await window.click(button("Start"));
+  await window.click('//a[contains(., "Queue")]');
+  keep("queue");
+  await until("the shots", 240, async () => {
+    const job = (await api("queue.list")).find((each) => each.kind === "render.start");
+    if (job?.state === "failed") throw new Error(job.error);
+    return job?.state === "done";
+  });
+
+  await window.click('//a[normalize-space()="Export"]');
+  await window.click(button("Export film"));
+  const film = await until("the film", 240, async () => {
+    const failed = (await api("queue.list")).find((job) => job.state === "failed");
+    if (failed) throw new Error(failed.error);
+    return (await api("export.list", { project }))[0];
+  });
+  const probed = JSON.parse(
+    execFileSync("ffprobe", ["-v", "error", "-show_streams", "-show_format", "-of", "json", film.path]).toString(),
+  );
+  const kinds = probed.streams.map((stream) => stream.codec_type);
+  assert.ok(kinds.includes("video") && kinds.includes("audio"), kinds.join());
+  assert.ok(Math.abs(Number(probed.format.duration) - (await state()).film.secs) < 0.1, probed.format.duration);
+
+  await window.find("//video", 30);
+  await window.run("const video = document.querySelector('video'); video.muted = true; video.play();");
+  await until("moving pictures in the window", 20, async () => {
+    const at = await window.run(
+      "const v = document.querySelector('video'); return { secs: v.currentTime, ready: v.readyState, network: v.networkState, error: v.error?.message, code: v.error?.code }",
+    );
+    if (!(at.secs > 0.3)) throw new Error(JSON.stringify(at));
+    return true;
+  });
+  keep("export");
+}
+
+async function killedInAnEdit(open, keep) {
+  const { window, pid } = await open();
+  const api = asker(window);
+  await window.click(button("Open the sample film"), 90);
+  const row = await window.find('//*[starts-with(@data-row, "shot:")]', 30);
+  assert.ok(row);
+  const [{ path: project }] = await api("app.recent");
+  const { script, revision } = await api("project.state", { project });
+  const [shot] = script.scenes[0].shots;
+  await api("project.edit", {
+    project,
+    edit: { edit: "set", kind: "shot", id: shot.id, field: "/note", value: "kept" },
+  });
+  process.kill(pid(), "SIGKILL");
+  await sleep(500);
+
+  const again = await open();
+  const asked = asker(again.window);
+  await again.window.find('//h1[normalize-space()="Your films"]', 90);
+  await asked("project.open", { project });
+  const after = await asked("project.state", { project });
+  assert.equal(after.script.scenes[0].shots[0].note, "kept");
+  assert.ok(after.revision >= revision);
+  assert.ok(after.undo, "the edit can still be taken back");
+  keep("after-kill");
+  await again.window.close();
+}
+
+async function main() {
+  const tests = ["window: a premise becomes a film", "window: killed in an edit, nothing is lost"];
+  console.log(`1..${tests.length}`);
+  const reason = lacking();
+  if (reason) {
+    tests.forEach((name, at) => console.log(`ok ${at + 1} - ${name} # SKIP ${reason}`));
+    return 0;
+  }
+  const home = mkdtempSync(join(tmpdir(), "longtake-window-"));
+  const folder = (name) => {
+    mkdirSync(join(home, name), { recursive: true });
+    return join(home, name);
+  };
+  const drivers = [];
+  // A machine without a sound card has no clock for a film's sound: this one swallows it in time.
+  const sound = join(home, "asound.conf");
+  writeFileSync(sound, "pcm.!default { type null }\nctl.!default { type null }\n");
+  // A driver of its own for each start: it thinks that a killed window is still there.
+  const open = async () => {
+    const driver = await startDriver({
+      GDK_BACKEND: "x11",
+      WEBKIT_DISABLE_DMABUF_RENDERER: "1",
+      TAURI_AUTOMATION: "true",
+      TAURI_WEBVIEW_AUTOMATION: "true",
+      ALSA_CONFIG_PATH: sound,
+      LONGTAKE_DATA: folder("data"),
+      LONGTAKE_CACHE: folder("cache"),
+      LONGTAKE_PROJECTS: folder("films"),
+      LONGTAKE_MODELS: process.env.LONGTAKE_MODELS ?? join(homedir(), ".local/share/longtake/models"),
+    });
+    drivers.push(driver);
+    const window = await Window.open(driver.base, binary, []);
+    return { window, pid: () => pidOf(binary, home) };
+  };
+  const keep = (name) => {
+    if (!out) return;
+    mkdirSync(out, { recursive: true });
+    try {
+      drivers.at(-1).picture(join(out, `window-${name}.png`));
+    } catch {
+      // A test does not fail for want of a picture (ImageMagick may not be here).
+    }
+  };
+  let failed = 0;
+  const run = async (at, work) => {
+    const started = Date.now();
+    try {
+      await work();
+      console.log(`ok ${at} - ${tests[at - 1]} # time=${Date.now() - started}ms`);
+    } catch (error) {
+      failed += 1;
+      const said = `${error.stack ?? error}\n${drivers.at(-1)?.said() ?? ""}`.split("\n").slice(0, 24);
+      console.log(`not ok ${at} - ${tests[at - 1]}\n${said.map((line) => `#   ${line}`).join("\n")}`);
+    }
+  };
+  await run(1, async () => {
+    const { window } = await open();
+    try {
+      await premiseToFilm(window, keep);
+    } catch (error) {
+      keep("failed");
+      throw error;
+    } finally {
+      await window.close().catch(() => undefined);
+    }
+  });
+  await run(2, () => killedInAnEdit(open, keep));
+  for (const driver of drivers) driver.stop();
+  rmSync(home, { recursive: true, force: true });
+  return failed === 0 ? 0 : 1;
+}
+
+/** The window's process that works in `home`: never another one of the same name. */
+function pidOf(program, home) {
+  for (const name of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
+    try {
+      const exe = execFileSync("readlink", [`/proc/${name}/exe`]).toString().trim();
+      const environment = execFileSync("cat", [`/proc/${name}/environ`]).toString();
+      if (exe === program && environment.includes(`LONGTAKE_DATA=${join(home, "data")}`)) return Number(name);
+    } catch {
+      // It ended meanwhile, or belongs to somebody else.
+    }
+  }
+  throw new Error("cannot find the window's process");
+}
+
+process.exit(await main());

@@ -1,0 +1,273 @@
+// A server with a film in memory, for work on the page alone: no engine, nothing kept, no part of
+// the product. Run: node tests/fake/server.mjs [SCENES] [PORT] after `npm run build`.
+import { createHash } from "node:crypto";
+import { readFileSync, readdirSync } from "node:fs";
+import { createServer } from "node:http";
+import { dirname, extname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { transformWithOxc } from "vite";
+
+const ui = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const stills = join(ui, "../assets/samples/stills");
+const source = readFileSync(join(ui, "src/api/apply.ts"), "utf8");
+const { code } = await transformWithOxc(source, "apply.ts");
+const { applyEdit } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
+
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2" };
+export const CSP =
+  "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; style-src 'self' 'unsafe-inline'; font-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+const VERBS = ["waits", "turns away from the window", "reads the letter twice", "hears the ferry", "counts the steps", "opens the door a little"];
+const WHO = ["MARA", "ELIAS", "THE KEEPER"];
+
+function filmOf(scenes, names) {
+  let number = 0;
+  const list = Array.from({ length: scenes }, (_, at) => ({
+    id: `scene-${at + 1}`,
+    heading: ["The harbour before light", "Inside the lamp room", "A road inland", "The storm window"][at % 4],
+    place: ["harbour", "tower"][at % 2],
+    time: ["dawn", "night", "noon"][at % 3],
+    shots: Array.from({ length: 5 }, (_, each) => {
+      number += 1;
+      const shot = {
+        id: `shot-${number}`,
+        length: `${3 + (number % 4)} s`,
+        framing: ["wide", "close", "over the shoulder"][number % 3],
+        action: `${WHO[number % 3][0]}${WHO[number % 3].slice(1).toLowerCase()} ${VERBS[number % VERBS.length]}. The light on the water moves slowly across the wall, and nobody says what they came to say.`,
+        fit: "cover",
+        move: ["push 1 -> 1.15 at 50% 50%", "still", "pan 40% -> 60% at 50% zoom 1.3"][number % 3],
+        transition: number % 5 === 1 ? "cross-fade 1 s" : "cut",
+        continuity: "cut",
+      };
+      if (number % 7 !== 0) shot.picture = names[number % names.length];
+      if (number % 2 === 0) shot.lines = [{ speaker: WHO[number % 3], text: "You left the door open so the house would not feel shut." }];
+      if (number % 4 === 0) shot.lines.push({ text: "Nobody asked the cat. She walked aboard.", by: { text: "model" } });
+      return shot;
+    }),
+  }));
+  return {
+    longtake: 1,
+    title: "The Door Left Open",
+    logline: "A family leaves its house standing open and carries the rest of its life in the hem of a coat.",
+    language: "en",
+    style: "sepia and silver prints, slow moves, one voice remembering",
+    size: "1280x720",
+    fps: "24",
+    length: "3 min",
+    cast: WHO.map((name) => ({ name, look: "late forties, grey coat, tired and kind", voice: "af_heart" })),
+    places: [
+      { id: "harbour", name: "Rivers and harbours", look: "flat water, moored boats" },
+      { id: "tower", name: "The lamp room", look: "brass, glass, salt" },
+    ],
+    scenes: list,
+  };
+}
+
+const secsOf = (length) => Number.parseFloat(length) * (length.endsWith("frames") ? 1 / 24 : 1);
+
+export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
+  const names = readdirSync(stills).filter((name) => name.endsWith(".jpg"));
+  const bytesBy = new Map(names.map((name) => [createHash("sha256").update(name).digest("hex"), readFileSync(join(stills, name))]));
+  const hashOf = Object.fromEntries(names.map((name) => [name, createHash("sha256").update(name).digest("hex")]));
+  const project = "/films/the-door.longtake";
+  let script = filmOf(scenes, names);
+  let revision = 1;
+  const undo = [];
+  const redo = [];
+  let snapshots = [];
+  let proposal = null;
+  let settings = { language: "en", theme: "dark", text_scale: 1, projects_folder: "/srv/maker/Films", cache_cap_bytes: 50e9, resume_jobs: true, notify: false, draft_first: false };
+  const now = Date.now();
+  let jobs = empty ? [] : [
+    { id: 4, kind: "render.start", title: "Make the whole film", project, state: "running", step: "picture of shot 3.2", done: 41, of: 120, secs_left: 95, created_unix_millis: now - 60_000, started_unix_millis: now - 58_000 },
+    { id: 5, kind: "export.start", title: "Export “The Door Left Open” (web)", project, state: "waiting", done: 0, of: 0, created_unix_millis: now - 50_000 },
+    { id: 6, kind: "models.pull", title: "Fetch SmolLM2 135M", state: "waiting", done: 0, of: 0, created_unix_millis: now - 40_000 },
+    { id: 3, kind: "export.start", title: "Export “The Door Left Open” (cinema)", project, state: "done", done: 10, of: 10, created_unix_millis: now - 9e6, started_unix_millis: now - 9e6, ended_unix_millis: now - 8.9e6, result: { type: "export", out: "/films/a.mp4", hash: "aa", bytes: 1, warnings: [] } },
+    { id: 2, kind: "story.write", title: "Write from a premise", project, state: "failed", done: 1, of: 4, created_unix_millis: now - 9.5e6, ended_unix_millis: now - 9.4e6, error: "cannot reach the language model: connection refused, http://127.0.0.1:11434/v1" },
+    { id: 1, kind: "render.start", title: "Make 12 shots", project, state: "interrupted", done: 3, of: 12, created_unix_millis: now - 9.9e6, ended_unix_millis: now - 9.8e6 },
+  ];
+  const sockets = new Set();
+  let seq = 1;
+  const frame = (text) => {
+    const body = Buffer.from(text);
+    const head = body.length < 126 ? Buffer.from([0x81, body.length]) : Buffer.from([0x81, 126, body.length >> 8, body.length & 255]);
+    return Buffer.concat([head, body]);
+  };
+  const tell = (event) => {
+    seq += 1;
+    for (const socket of sockets) socket.write(frame(JSON.stringify({ seq, event })));
+  };
+  const changed = () => {
+    revision += 1;
+    tell({ type: "project_changed", project, revision });
+  };
+  const state = () => {
+    let start = 0;
+    const shots = {};
+    let index = 0;
+    for (const shot of script.scenes.flatMap((scene) => scene.shots)) {
+      const length_secs = secsOf(shot.length);
+      index += 1;
+      shots[shot.id] = { state: ["made", "made", "missing", "made", "failed", "running"][index % 6], start_secs: start, length_secs, ...(shot.picture ? { picture: hashOf[shot.picture] } : {}) };
+      if (shots[shot.id].state === "failed") shots[shot.id].why = "the picture is missing";
+      start += length_secs;
+    }
+    const lint = [
+      { level: "warning", rule: "film-length", what: "the film is longer than the 180 s that were asked for", advice: "shorten shots", kind: "film" },
+      { level: "warning", rule: "speech-rate", what: "line 1 needs 3.8 s at 3 words a second, the shot has 3 s", advice: "make the shot longer", kind: "shot", id: script.scenes[0].shots[1]?.id ?? "", field: "/length", fix: { label: "Make it 4.5 s", edit: { edit: "set", kind: "shot", id: script.scenes[0].shots[1]?.id ?? "", field: "/length", value: "4.5 s" } } },
+      { level: "fault", rule: "missing-picture", what: "the shot shows nothing", advice: "name a picture, video or colour", kind: "shot", id: "shot-7", field: "/picture" },
+    ];
+    return {
+      project, name: "the-door", revision, script, lint, snapshots, shots,
+      ...(undo.length ? { undo: { label: undo.at(-1).label, at_unix_millis: now } } : {}),
+      ...(redo.length ? { redo: { label: redo.at(-1).label, at_unix_millis: now } } : {}),
+      pictures: Object.fromEntries([...names.map((name) => [name, { kind: "picture", hash: hashOf[name], media_type: "image/jpeg", bytes: 1, missing: false, used: true, shipped: false }]), ["ambience-sea", { kind: "sound", hash: "bb", media_type: "audio/ogg", bytes: 1, missing: false, used: false, shipped: true }]]),
+      film: { width_px: 1280, height_px: 720, fps: "24", secs: start },
+      proposal: proposal !== null,
+    };
+  };
+  const edited = (label, next) => {
+    undo.push({ label, script });
+    redo.length = 0;
+    script = next;
+    changed();
+    return { revision, label };
+  };
+  let jobNumber = 10;
+  const job = (kind, title, result, after) => {
+    jobNumber += 1;
+    const made = { id: jobNumber, kind, title, project, state: "running", step: "scene 1 of 3", done: 1, of: 3, secs_left: 2, created_unix_millis: Date.now(), started_unix_millis: Date.now() };
+    jobs = [made, ...jobs];
+    tell({ type: "job", job: made });
+    setTimeout(() => {
+      const ended = { ...made, state: "done", done: 3, ended_unix_millis: Date.now(), result };
+      jobs = jobs.map((each) => (each.id === made.id ? ended : each));
+      after?.();
+      tell({ type: "job", job: ended });
+    }, 400);
+    return { job: made.id };
+  };
+  const model = (id, name, kind, bytes, here, allows, isDefault) => ({ id, name, kind, bytes, bytes_here: here, memory_bytes: bytes * 1.2, licence: allows ? "Apache-2.0" : "LicenseRef-research", licence_link: "https://example.org", allows: { commercial: allows, redistribution: allows, note: allows ? "keep the licence text with copies of the weights" : "research only" }, state: here === 0 ? "missing" : here < bytes ? "partial" : "installed", default: isDefault, folder: `/srv/maker/.local/share/longtake/models/${id}` });
+  const settingsState = () => ({ settings, llm_key_set: false, cache_folder: "/srv/maker/.cache/longtake", cache_bytes: 12.4e9, models_folder: "/srv/maker/.local/share/longtake/models", models_bytes: 1.2e9, data_folder: "/srv/maker/.local/share/longtake", devices: ["cpu: 16 threads, AVX2"] });
+  const commands = {
+    "app.state": () => ({ version: "0.4.0", machine: { host: "studio-01", cpu: "AMD Ryzen 9 7950X", cores: 32, memory_bytes: 64e9, free_disk_bytes: 412e9, gpus: ["NVIDIA GeForce RTX 4090"] }, ready: { language_model: true, voice: true, upscaler: false }, models_folder: "/srv/maker/.local/share/longtake/models", cache_folder: "/srv/maker/.cache/longtake", projects_folder: settings.projects_folder }),
+    "app.recent": () => empty ? [] : [
+      { path: project, name: "the-door", title: script.title, poster: hashOf[names[0]], modified_unix_millis: now - 3e5, missing: false, open: true },
+      { path: "/films/b.longtake", name: "keeper", title: "The Lighthouse Keeper’s Radio", poster: hashOf[names[3]], modified_unix_millis: now - 9e7, missing: false, open: false },
+      { path: "/films/c.longtake", name: "ünïcode 場景 🎬", title: "", poster: hashOf[names[5]], modified_unix_millis: now - 4e8, missing: false, open: false },
+      { path: "/films/gone.longtake", name: "gone", title: "An older film on a disk that is not there", modified_unix_millis: now - 9e9, missing: true, open: false },
+    ],
+    "app.forget": () => ({}),
+    "project.create": (args) => { script = { ...filmOf(1, names), title: args.name }; script.scenes[0].shots.length = 1; changed(); return state(); },
+    "project.open": state, "project.open_sample": state, "project.state": state, "project.close": () => ({}),
+    "project.edit": ({ edit }) => edited(edit.edit === "set" ? `set ${edit.field.slice(1)}` : edit.edit, applyEdit(script, edit)),
+    "project.undo": () => { const step = undo.pop(); if (!step) return { revision }; redo.push({ label: step.label, script }); script = step.script; changed(); return { revision, label: step.label }; },
+    "project.redo": () => { const step = redo.pop(); if (!step) return { revision }; undo.push({ label: step.label, script }); script = step.script; changed(); return { revision, label: step.label }; },
+    "project.snapshot": ({ name }) => { const made = { name, at_unix_millis: Date.now() }; snapshots = [made, ...snapshots.filter((each) => each.name !== name)]; changed(); return made; },
+    "project.restore": ({ name }) => edited(`restore ${name}`, script),
+    "project.forget_snapshot": ({ name }) => { snapshots = snapshots.filter((each) => each.name !== name); changed(); return {}; },
+    "project.find": ({ text }) => script.scenes.flatMap((scene) => scene.shots.filter((shot) => shot.action?.toLowerCase().includes(text.toLowerCase())).map((shot) => ({ kind: "shot", id: shot.id, field: "/action", text: shot.action }))),
+    "story.write": () => job("story.write", "Write from a premise", { type: "proposal", changes: 4 }, () => { proposal = fakeProposal(script); tell({ type: "proposal_changed", project }); }),
+    "story.rewrite": () => job("story.rewrite", "Rewrite", { type: "proposal", changes: 4 }, () => { proposal = fakeProposal(script); tell({ type: "proposal_changed", project }); }),
+    "story.text": () => ({ markdown: `# ${script.title}\n\n## Scene ${script.scenes[0].id}\n` }),
+    "story.read": ({ text }) => { if (!text.includes("#")) throw new Error("the script is faulty:\n  line 1: expected a heading"); return { script, lint: [] }; },
+    "proposal.get": () => proposal,
+    "proposal.take": () => { proposal = null; tell({ type: "proposal_changed", project }); return edited("take changes", { ...script, title: `${script.title}.` }); },
+    "proposal.refuse": () => { proposal = null; tell({ type: "proposal_changed", project }); return {}; },
+    "voices.list": () => [{ id: "af_heart", title: "Heart", language: "en-US", licence: "Apache-2.0", default: true }, { id: "bm_george", title: "George", language: "en-GB", licence: "Apache-2.0", default: false }],
+    "voice.hear": () => job("voice.hear", "Hear a voice", { type: "sound", hash: "cc", secs: 2 }),
+    "render.plan": () => ({ to_make: 12, reused: 48, unknown: 2, predicted_secs: 184, warnings: [], nodes: script.scenes[0].shots.flatMap((shot, at) => [{ node: `segment:${shot.id}`, type_name: "film.segment", state: ["will_run", "reused", "unknown", "will_run"][at % 4], shot: shot.id }]) }),
+    "render.start": () => job("render.start", "Make shots", { type: "render", made: 12, reused: 48, warnings: [] }),
+    "export.presets": () => ["web", "vertical", "cinema", "archive"].map((id) => ({ id, name: id, docs: id, crf: 20, effort: "medium" })),
+    "export.predict": ({ commercial }) => { if (commercial && settings.theme === "never") throw new Error("refused"); return { secs_to_make: 312, to_make: 60, bytes: 48e6, film_secs: state().film.secs, out: `${project}/exports/The Door Left Open.mp4`, licence: [{ what: "Kokoro 82M (voice)", licence: "Apache-2.0", commercial: true, note: "" }, { what: "Sample stills", licence: "CC0-1.0", commercial: true, note: "" }], warnings: [] }; },
+    "export.start": () => job("export.start", "Export", { type: "export", out: "/films/a.mp4", hash: hashOf[names[0]], bytes: 48e6, warnings: [] }),
+    "export.list": () => empty ? [] : [{ path: "/films/The Door Left Open.mp4", name: "The Door Left Open.mp4", hash: hashOf[names[0]], bytes: 48.2e6, made_unix_millis: now - 8e6 }],
+    "export.reveal": () => ({}),
+    "queue.list": () => jobs,
+    ...Object.fromEntries(["cancel", "retry", "pause", "resume"].map((what) => [`queue.${what}`, ({ id }) => { const to = { cancel: "cancelled", retry: "waiting", pause: "paused", resume: "running" }[what]; jobs = jobs.map((each) => (each.id === id ? { ...each, state: to } : each)); const one = jobs.find((each) => each.id === id); tell({ type: "job", job: one }); return one; }])),
+    "queue.move": () => ({}),
+    "queue.log": () => ["12:01:03 plan: 12 to make, 48 reused", "12:01:04 segment:shot-3 begins", "12:01:22 segment:shot-3 made in 18.2 s"],
+    "queue.clear": () => { jobs = jobs.filter((each) => ["running", "waiting", "paused"].includes(each.state)); return {}; },
+    "models.list": () => [model("smollm2-135m-instruct-q4_1", "SmolLM2 135M Instruct (Q4_1)", "text", 98e6, 98e6, true, true), model("qwen3-8b", "Qwen3 8B (Q4_K)", "text", 5e9, 2e9, true, false), model("kokoro-82m", "Kokoro 82M", "speech", 326e6, 326e6, true, true), model("realesrgan-x2", "RealESRGAN 2x", "upscale", 67e6, 0, true, true), model("research-x2", "Research upscaler", "upscale", 120e6, 0, false, false)],
+    "models.pull": () => job("models.pull", "Fetch", { type: "model", whole: true }), "models.verify": () => job("models.verify", "Verify", { type: "model", whole: true }), "models.remove": () => ({ bytes: 1, left: [] }),
+    "settings.get": settingsState,
+    "settings.set": ({ field, value }) => { if (field !== "llm_key") settings = { ...settings, [field]: value }; tell({ type: "settings_changed" }); return settingsState(); },
+    "settings.test_llm": () => ({ ok: true, what: "SmolLM2 135M Instruct answered “Yes.” in 0.4 s" }),
+    "cache.prune": () => ({ bytes: 12.4e9 }), "diagnostics.bundle": () => ({ path: "/srv/maker/longtake-diagnostics.zip" }),
+  };
+  const server = createServer((request, response) => {
+    const url = new URL(request.url, "http://localhost");
+    const send = (status, type, body) => response.writeHead(status, { "content-type": type, "content-security-policy": CSP }).end(body);
+    if (url.pathname.startsWith("/api/call/")) {
+      const parts = [];
+      request.on("data", (part) => parts.push(part)).on("end", () => {
+        try {
+          const command = commands[url.pathname.slice("/api/call/".length)];
+          if (!command) return send(404, "application/json", JSON.stringify({ error: { code: "not_found", message: `no command ${url.pathname}` } }));
+          send(200, "application/json", JSON.stringify({ ok: command(JSON.parse(Buffer.concat(parts).toString())) }));
+        } catch (error) {
+          send(400, "application/json", JSON.stringify({ error: { code: "bad_input", message: error.message } }));
+        }
+      });
+      return;
+    }
+    if (url.pathname === "/api/upload") {
+      request.resume().on("end", () => send(200, "application/json", JSON.stringify({ ok: { name: url.searchParams.get("name"), hash: hashOf[names[2]], media_type: "image/jpeg", bytes: 1 } })));
+      return;
+    }
+    if (url.pathname.startsWith("/wave/")) return send(200, "application/json", JSON.stringify({ ok: Array.from({ length: 72 }, (_, at) => 0.2 + 0.6 * Math.abs(Math.sin(at / 5))) }));
+    if (/^\/(thumb|media)\//.test(url.pathname)) {
+      const bytes = bytesBy.get(url.pathname.split("/")[2]);
+      return bytes ? send(200, "image/jpeg", bytes) : send(404, "text/plain", "");
+    }
+    const file = normalize(join(ui, "dist", url.pathname === "/" ? "index.html" : url.pathname));
+    if (!file.startsWith(join(ui, "dist"))) return send(403, "text/plain", "");
+    try {
+      send(200, TYPES[extname(file)] ?? "application/octet-stream", readFileSync(file));
+    } catch {
+      send(404, "text/plain", "");
+    }
+  });
+  server.on("upgrade", (request, socket) => {
+    const accept = createHash("sha1").update(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
+    socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
+    socket.write(frame(JSON.stringify({ seq, event: { type: "hello", version: "0.4.0", session: "fake" } })));
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket)).on("error", () => sockets.delete(socket));
+  });
+  await new Promise((done) => server.listen(port, "127.0.0.1", done));
+  return {
+    url: `http://127.0.0.1:${server.address().port}/`,
+    project,
+    script: () => script,
+    settings: () => settings,
+    close: () => {
+      for (const socket of sockets) socket.destroy();
+      server.closeAllConnections();
+      server.close();
+    },
+    /** The network goes away for the page: sockets end and nothing is answered. */
+    port: server.address().port,
+  };
+}
+
+function fakeProposal(script) {
+  const [one, two] = script.scenes[0].shots;
+  const change = (number, shot, field, next) => ({ number, path: `/scenes/${script.scenes[0].id}/shots/${shot.id}${field}`, kind: "shot", id: shot.id, field, old: shot[field.slice(1)] ?? null, new: next, by: "model" });
+  return {
+    at_unix_millis: Date.now(),
+    from: "shorter",
+    changes: [
+      { number: 1, path: "/title", kind: "film", id: "", field: "/title", old: script.title, new: "The Open Door", by: "model" },
+      change(2, one, "/action", `${one.action.split(".")[0]} and does not look back. The light on the water moves across the wall.`),
+      change(3, one, "/framing", "very wide"),
+      { number: 4, path: `/scenes/${script.scenes[0].id}/shots/new-shot`, kind: "shot", id: "new-shot", field: "", old: null, new: { id: "new-shot", length: "3 s", action: "The ferry leaves without them." }, by: "model" },
+      ...(two ? [change(5, two, "/note", "hold longer")] : []),
+    ],
+  };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const fake = await startFake({ scenes: Number(process.argv[2] ?? 6), port: Number(process.argv[3] ?? 7870) });
+  console.log(fake.url);
+}

@@ -1,0 +1,346 @@
+//! The pictures of a project's shots, without its sound: which are made, and making them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use engine_base::{CancelToken, Code, ContentHash};
+use flow_nodes::{FilmDocument, FilmOptions, film_document};
+use flow_story::{Assets, FrameSize, Script};
+use flow_timeline::FilmPlan;
+
+use super::{Manner, failures, faulty, format_of, sources, worst};
+use crate::enlarge;
+use crate::error::StudioError;
+use crate::events::{StudioEvent, Watcher};
+use crate::library::Library;
+use crate::project::Project;
+use crate::studio::Studio;
+use crate::voices::SpokenFilm;
+use crate::workflow::{PlanReport, PlanState};
+
+/// Which pictures to make.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PicturesWanted {
+    /// Of these shots; absent means all.
+    pub(crate) shots: Option<BTreeSet<String>>,
+    /// Half as large and quick to make.
+    pub(crate) draft: bool,
+}
+
+/// What was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PicturesDone {
+    pub(crate) made: u64,
+    pub(crate) reused: u64,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A shot in its film, and whether its pictures are made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ShotLook {
+    pub(crate) first_frame: i64,
+    pub(crate) frames: i64,
+    pub(crate) is_made: bool,
+    /// Why it cannot be made.
+    pub(crate) why: Option<String>,
+    /// The pictures: final ones, else a draft.
+    pub(crate) made: Option<ContentHash>,
+}
+
+/// Every shot of a project.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Look {
+    pub(crate) shots: BTreeMap<String, ShotLook>,
+    pub(crate) film_frames: i64,
+    /// Why the film cannot be planned; the shots are empty then.
+    pub(crate) faults: Vec<flow_story::Fault>,
+}
+
+/// Pictures that are ready to run.
+struct Pictures {
+    plan: FilmPlan,
+    /// Absent when no shot can be made.
+    film: Option<FilmDocument>,
+    /// Segments that cannot be made, and the file that each lacks.
+    missing: BTreeMap<String, String>,
+    warnings: Vec<String>,
+}
+
+/// Shots that a segment shows: `boats`, or both of `boats~lamp`.
+pub(crate) fn shots_of(segment: &str) -> impl Iterator<Item = &str> {
+    segment.split('~')
+}
+
+fn node_of(segment: &str) -> String {
+    format!("segment:{segment}")
+}
+
+impl Pictures {
+    fn targets(&self, wanted: &PicturesWanted) -> Vec<String> {
+        let is_wanted = |id: &str| match &wanted.shots {
+            Some(shots) => shots_of(id).any(|shot| shots.contains(shot)),
+            None => true,
+        };
+        let segments = self.plan.segments.iter().map(|planned| &planned.id);
+        segments
+            .filter(|id| is_wanted(id) && !self.missing.contains_key(*id))
+            .map(|id| node_of(id))
+            .collect()
+    }
+}
+
+impl Studio {
+    fn pictures(
+        &self,
+        project: &Project,
+        script: &Script,
+        draft: bool,
+    ) -> Result<Result<Pictures, Vec<flow_story::Fault>>, StudioError> {
+        let mut script = script.clone();
+        let full = format_of(&script)?;
+        if draft {
+            // Even sides, as coded pictures need them.
+            let half = |side_px: u32| (side_px / 4 * 2).max(16);
+            script.film.size = Some(FrameSize {
+                width_px: half(full.width_px),
+                height_px: half(full.height_px),
+            });
+        }
+        let format = format_of(&script)?;
+        let mut plan = match flow_story::plan_film(&script, &format, &Assets::default()) {
+            Ok(plan) => plan,
+            Err(faults) => return Ok(Err(faults)),
+        };
+        plan.sounds.clear();
+        plan.cues.clear();
+        let mut library = Library::new(project, &self.store, Vec::new());
+        for source in sources(&plan) {
+            library.find(source)?;
+        }
+        let mut files = library.found();
+        let mut missing = BTreeMap::new();
+        for planned in &plan.segments {
+            let lacks = planned
+                .sources
+                .iter()
+                .flatten()
+                .find(|source| !files.contains_key(source));
+            if let Some(source) = lacks {
+                missing.insert(planned.id.clone(), source.name.clone());
+            }
+        }
+        let mut warnings = Vec::new();
+        let manner = Manner::known(project)?.unwrap_or_default();
+        if !draft && !manner.as_they_are {
+            warnings = enlarge::choose(&plan, &mut files, &self.store)?;
+        }
+        let mut there = plan.clone();
+        there
+            .segments
+            .retain(|planned| !missing.contains_key(&planned.id));
+        let options = if draft {
+            FilmOptions {
+                crf: 28,
+                preset: "ultrafast",
+                burn_subtitles: false,
+            }
+        } else {
+            FilmOptions::default()
+        };
+        let spoken = SpokenFilm::default();
+        let film = if there.segments.is_empty() {
+            None
+        } else {
+            let film = film_document(&there, &files, &spoken.lines, &options, &self.fonts);
+            Some(film.map_err(|error| StudioError::new(Code::BadInput, error.to_string()))?)
+        };
+        Ok(Ok(Pictures {
+            plan,
+            film,
+            missing,
+            warnings,
+        }))
+    }
+
+    /// Every shot of a project: where it stands, and whether its pictures are made. Drafts are
+    /// looked for where `drafts` says that some were made.
+    ///
+    /// # Errors
+    /// The project or the cache cannot be read.
+    pub(crate) fn look(
+        &self,
+        project: &Project,
+        script: &Script,
+        drafts: bool,
+    ) -> Result<Look, StudioError> {
+        let pictures = match self.pictures(project, script, false)? {
+            Ok(pictures) => pictures,
+            Err(faults) => {
+                return Ok(Look {
+                    faults,
+                    ..Look::default()
+                });
+            }
+        };
+        let made = self.made(&pictures)?;
+        let mut look = Look {
+            film_frames: pictures.plan.frames,
+            ..Look::default()
+        };
+        for planned in &pictures.plan.segments {
+            let (first, frames) = (planned.first_frame, planned.segment.frames);
+            let is_made = made.contains_key(&planned.id);
+            for id in shots_of(&planned.id) {
+                let shot = look.shots.entry(id.to_owned()).or_insert(ShotLook {
+                    first_frame: first,
+                    frames: 0,
+                    is_made: true,
+                    why: None,
+                    made: None,
+                });
+                shot.frames = first + frames - shot.first_frame;
+                shot.is_made &= is_made;
+                if let Some(file) = pictures.missing.get(&planned.id) {
+                    shot.why = Some(format!("there is no file {file:?}"));
+                }
+                if id == planned.id {
+                    shot.made = made.get(id).copied();
+                }
+            }
+        }
+        if drafts
+            && look.shots.values().any(|shot| !shot.is_made)
+            && let Ok(draft) = self.pictures(project, script, true)?
+        {
+            let drafts = self.made(&draft)?;
+            for (id, shot) in &mut look.shots {
+                shot.made = shot.made.or_else(|| drafts.get(id).copied());
+            }
+        }
+        Ok(look)
+    }
+
+    /// Contents of the segments that are made, by their ids.
+    fn made(&self, pictures: &Pictures) -> Result<BTreeMap<String, ContentHash>, StudioError> {
+        let Some(film) = &pictures.film else {
+            return Ok(BTreeMap::new());
+        };
+        let targets = pictures.targets(&PicturesWanted::default());
+        let plan = self.plan_of(&film.document, &targets)?;
+        let reused: BTreeSet<&str> = plan
+            .nodes
+            .iter()
+            .filter(|node| node.state == PlanState::Reused)
+            .map(|node| node.node.as_str())
+            .collect();
+        let there: Vec<String> = targets
+            .into_iter()
+            .filter(|target| reused.contains(target.as_str()))
+            .collect();
+        if there.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        // All of it is there: the run only gathers what the results are.
+        let request = self.request(&there);
+        let silent = Arc::new(|_event: &flow_executor::RunEvent| {});
+        let executor = self.executor();
+        let report = executor.run(&film.document, &request, silent, &CancelToken::new())?;
+        let segments = pictures.plan.segments.iter();
+        let made = segments.filter_map(|planned| {
+            let video = report.output(&node_of(&planned.id), "video")?.first()?;
+            Some((planned.id.clone(), video.as_blob()?.hash))
+        });
+        Ok(made.collect())
+    }
+
+    /// Say what [`Studio::make_pictures`] would make.
+    ///
+    /// # Errors
+    /// As [`Studio::make_pictures`].
+    pub(crate) fn plan_pictures(
+        &self,
+        project: &Project,
+        wanted: &PicturesWanted,
+    ) -> Result<PlanReport, StudioError> {
+        let pictures = self
+            .pictures(project, &project.script()?, wanted.draft)?
+            .map_err(|faults| faulty(&faults))?;
+        let targets = pictures.targets(wanted);
+        let mut plan = match &pictures.film {
+            Some(film) if !targets.is_empty() => self.plan_of(&film.document, &targets)?,
+            _ => PlanReport::default(),
+        };
+        let notes = pictures
+            .warnings
+            .into_iter()
+            .chain(lacks(&pictures.missing));
+        plan.warnings = notes
+            .map(|what| crate::script::ScriptWarning::of_film("note", what))
+            .collect();
+        Ok(plan)
+    }
+
+    /// Make the pictures of shots into the cache. Stopped at any time, the same call goes on
+    /// where it stopped.
+    ///
+    /// # Errors
+    /// What the script is refused for; every failure of a shot, together; [`Code::Cancelled`].
+    pub(crate) fn make_pictures(
+        &self,
+        project: &Project,
+        wanted: &PicturesWanted,
+        watcher: &Arc<dyn Watcher>,
+        cancel: &CancelToken,
+    ) -> Result<PicturesDone, StudioError> {
+        watcher.event(StudioEvent::Stage {
+            what: "reading the files".into(),
+        });
+        let pictures = self
+            .pictures(project, &project.script()?, wanted.draft)?
+            .map_err(|faults| faulty(&faults))?;
+        let mut done = PicturesDone {
+            warnings: pictures.warnings.clone(),
+            ..PicturesDone::default()
+        };
+        done.warnings.extend(lacks(&pictures.missing));
+        for what in &done.warnings {
+            watcher.event(StudioEvent::Warning { what: what.clone() });
+        }
+        let targets = pictures.targets(wanted);
+        let Some(film) = pictures.film.filter(|_| !targets.is_empty()) else {
+            return match done.warnings.first() {
+                Some(_) => Err(StudioError::new(Code::NotFound, done.warnings.join("; "))),
+                None => Ok(done),
+            };
+        };
+        let running = Arc::new(project.begin(cancel));
+        watcher.event(StudioEvent::Stage {
+            what: "making the pictures".into(),
+        });
+        let report = self.execute(&film.document, &targets, watcher, Some(&running), cancel)?;
+        if cancel.is_cancelled() {
+            return Err(StudioError::new(Code::Cancelled, "the render was stopped"));
+        }
+        self.store.trim()?;
+        if let Some(code) = worst(&report) {
+            return Err(StudioError::new(code, failures(&report).join("\n")));
+        }
+        (done.made, done.reused) = (report.made, report.reused);
+        Ok(done)
+    }
+}
+
+/// One sentence for each file that is missing.
+fn lacks(missing: &BTreeMap<String, String>) -> Vec<String> {
+    let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (segment, file) in missing {
+        files.entry(file).or_default().push(segment);
+    }
+    let sentence = |(file, segments): (&str, Vec<&str>)| {
+        format!(
+            "there is no file {file:?}, needed by {}",
+            segments.join(", ")
+        )
+    };
+    files.into_iter().map(sentence).collect()
+}
