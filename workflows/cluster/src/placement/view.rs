@@ -1,0 +1,197 @@
+//! What a policy sees.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::terms::{Refusal, Terms, terms};
+use super::{Asker, Choice};
+use crate::dispatch::table::Tables;
+use crate::job::JobId;
+use crate::names::{RunId, WorkerId};
+
+/// A job that could start now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReadyJob {
+    /// Which.
+    pub id: JobId,
+    /// Its priority, raised by how long its run got no worker.
+    pub level: f64,
+    /// The longest predicted way from its start to the end of the run, in seconds.
+    pub rank_secs: f64,
+}
+
+/// A device that takes work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaneView {
+    /// Its worker and place.
+    pub at: Asker,
+    /// Seconds until it is predicted to be free; 0 when it is idle.
+    pub free_in_secs: f64,
+}
+
+/// A job that a worker is at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunningJob {
+    /// Which.
+    pub id: JobId,
+    /// Who is at it.
+    pub workers: Vec<WorkerId>,
+    /// Seconds until the first of them is predicted to be done.
+    pub remaining_secs: f64,
+    /// The longest predicted way from its start to the end of the run, in seconds.
+    pub rank_secs: f64,
+}
+
+/// The dispatcher's state, read only, at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'t> {
+    tables: &'t Tables,
+    now: Duration,
+}
+
+impl<'t> View<'t> {
+    pub(crate) const fn new(tables: &'t Tables, now: Duration) -> Self {
+        Self { tables, now }
+    }
+
+    /// The moment, monotonic.
+    pub const fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// The setting of the same name.
+    pub const fn steal_ratio(&self) -> f64 {
+        self.tables.settings.steal_ratio
+    }
+
+    fn is_paused(&self, run: &RunId) -> bool {
+        self.tables.runs.get(run).is_some_and(|run| run.paused)
+    }
+
+    /// Jobs that could start, in order of id; those of paused runs are left out.
+    pub fn ready(&self) -> Vec<ReadyJob> {
+        let entries = || {
+            let ready = self.tables.ready.iter();
+            ready.filter_map(|at| self.tables.entries.get(*at))
+        };
+        // A run waits from when it was last served, but not before it had something to do.
+        let mut since: BTreeMap<&RunId, Duration> = BTreeMap::new();
+        for entry in entries() {
+            let oldest = since.entry(&entry.job.run).or_insert(entry.ready_since);
+            *oldest = (*oldest).min(entry.ready_since);
+        }
+        let aging_secs = self.tables.settings.aging_secs.max(1e-3);
+        let level = |run: &RunId, level: u8| {
+            let served = self.tables.runs.get(run).map_or(self.now, |run| run.served);
+            let since = since.get(run).copied().unwrap_or(self.now).max(served);
+            let waited = self.now.saturating_sub(since).as_secs_f64();
+            f64::from(level) + waited / aging_secs
+        };
+        let mut jobs: Vec<ReadyJob> = entries()
+            .filter(|entry| !self.is_paused(&entry.job.run))
+            .map(|entry| ReadyJob {
+                id: entry.job.id,
+                level: level(&entry.job.run, entry.job.priority.level()),
+                rank_secs: entry.rank_secs,
+            })
+            .collect();
+        jobs.sort_by_key(|job| job.id);
+        jobs
+    }
+
+    /// Whether any job could start.
+    pub fn has_ready(&self) -> bool {
+        let mut ready = self.tables.ready.iter();
+        ready.any(|at| {
+            let entry = self.tables.entries.get(*at);
+            entry.is_some_and(|entry| !self.is_paused(&entry.job.run))
+        })
+    }
+
+    /// Devices that take work, in order of their workers' names. An idle one whose worker has
+    /// not asked for long is left out: it may hang.
+    pub fn lanes(&self) -> Vec<LaneView> {
+        let mut lanes = Vec::new();
+        for (id, worker) in &self.tables.workers {
+            if !worker.takes_work() {
+                continue;
+            }
+            let silent = self.now.saturating_sub(worker.last_asked);
+            let asks = silent <= self.tables.settings.ask_patience;
+            for (device, lane) in worker.lanes.iter().enumerate() {
+                let lease = lane.lease.and_then(|lease| self.tables.leases.get(&lease));
+                let free_in_secs = match lease {
+                    Some(held) => self.tables.remaining_secs(held, self.now),
+                    None if asks => 0.0,
+                    None => continue,
+                };
+                let worker = id.clone();
+                lanes.push(LaneView {
+                    at: Asker { worker, device },
+                    free_in_secs,
+                });
+            }
+        }
+        lanes
+    }
+
+    /// Jobs that workers are at, in order of id; those of paused runs are left out.
+    pub fn running(&self) -> Vec<RunningJob> {
+        let running = self.tables.running.iter();
+        let entries = running.filter_map(|at| self.tables.entries.get(*at));
+        let mut jobs: Vec<RunningJob> = entries
+            .filter(|entry| !self.is_paused(&entry.job.run))
+            .map(|entry| {
+                let leases = entry.live.iter();
+                let held = || {
+                    leases
+                        .clone()
+                        .filter_map(|lease| self.tables.leases.get(lease))
+                };
+                RunningJob {
+                    id: entry.job.id,
+                    workers: held().map(|held| held.worker.clone()).collect(),
+                    remaining_secs: held()
+                        .map(|held| self.tables.remaining_secs(held, self.now))
+                        .fold(f64::INFINITY, f64::min),
+                    rank_secs: entry.rank_secs,
+                }
+            })
+            .collect();
+        jobs.sort_by_key(|job| job.id);
+        jobs
+    }
+
+    /// What a job takes on a device.
+    ///
+    /// # Errors
+    /// Why the device cannot take it.
+    pub fn terms(&self, job: JobId, at: &Asker) -> Result<Terms, Refusal> {
+        let gone = || Refusal::NoDevice {
+            worker: at.worker.clone(),
+        };
+        let (index, _) = self.tables.entry(job).ok_or_else(gone)?;
+        terms(self.tables, index, at)
+    }
+
+    /// The running job whose second start on `at` wins most, if any wins more than it costs:
+    /// the time by which its result comes earlier against the time it takes here.
+    pub fn best_duplicate(&self, at: &Asker) -> Option<Choice> {
+        let mut best: Option<(f64, JobId)> = None;
+        for job in self.running() {
+            if job.workers.len() != 1 || job.workers.contains(&at.worker) {
+                continue;
+            }
+            let Ok(terms) = self.terms(job.id, at) else {
+                continue;
+            };
+            let cost = terms.total_secs();
+            let gain = job.remaining_secs - cost;
+            let wins = gain > self.steal_ratio() * cost;
+            if wins && best.is_none_or(|(most, _)| gain > most) {
+                best = Some((gain, job.id));
+            }
+        }
+        best.map(|(_, id)| Choice::Duplicate(id))
+    }
+}
