@@ -1,12 +1,12 @@
 //! Who takes what: the policy's trait, what a policy sees, and what a job costs on a device.
 
+mod baselines;
 mod critical_path;
-mod round_robin;
 mod terms;
 mod view;
 
+pub use baselines::{FirstCome, RoundRobin};
 pub use critical_path::CriticalPath;
-pub use round_robin::RoundRobin;
 pub(crate) use terms::terms;
 pub use terms::{Refusal, Terms};
 pub use view::{LaneView, ReadyJob, RunningJob, View};

@@ -82,12 +82,15 @@ impl Slowness {
     /// Workers of one class are taken to differ by this much (deviation of the logarithm) until
     /// they show otherwise.
     const PRIOR_SIGMA: f64 = 0.3;
+    /// A single result says at most this much, however sure the prediction was: what was measured
+    /// may be of another kind of content.
+    const LEAST_SIGMA: f64 = 0.5;
     /// Old results fade, so that a worker that was throttled for an hour is trusted again.
     const FADES: f64 = 0.9;
 
     pub(crate) fn note(&mut self, predicted: &Prediction, secs: f64) {
         let ln = (secs.max(1e-4) / predicted.median_secs.max(1e-4)).ln();
-        let sigma = predicted.sigma.max(0.05);
+        let sigma = predicted.sigma.max(Self::LEAST_SIGMA);
         let weight = 1.0 / (sigma * sigma);
         self.weighted_ln = self.weighted_ln * Self::FADES + ln.clamp(-4.0, 4.0) * weight;
         self.weight = self.weight * Self::FADES + weight;
@@ -95,8 +98,13 @@ impl Slowness {
 
     /// Factor on predicted times: the posterior median under the prior.
     pub(crate) fn factor(self) -> f64 {
+        (self.weighted_ln * self.variance()).exp()
+    }
+
+    /// Posterior variance of the factor's logarithm.
+    pub(crate) fn variance(self) -> f64 {
         let prior = 1.0 / (Self::PRIOR_SIGMA * Self::PRIOR_SIGMA);
-        (self.weighted_ln / (self.weight + prior)).exp()
+        1.0 / (self.weight + prior)
     }
 }
 
@@ -344,6 +352,19 @@ impl Tables {
         inputs
             .map(|input| held(&input.source, input.bytes))
             .collect()
+    }
+
+    /// By how much a running job is longer than predicted on account of itself, not of its
+    /// worker: the surprise so far, shared between the spread of such jobs and what is not known
+    /// of the worker. Beginning it elsewhere takes that much longer, too.
+    pub(crate) fn stretch(&self, held: &HeldLease, now: Duration) -> f64 {
+        let elapsed = now.saturating_sub(held.started).as_secs_f64();
+        let total = elapsed + self.remaining_secs(held, now);
+        let surprise = (total / held.predicted_secs.max(1e-4)).max(1.0).ln();
+        let worker = self.workers.get(&held.worker);
+        let unsure = worker.map_or(0.0, |worker| worker.slowness.variance());
+        let spread = held.prediction.sigma * held.prediction.sigma;
+        (surprise * spread / (spread + unsure).max(1e-9)).exp()
     }
 
     /// Seconds that a lease still takes: by its progress where it told any, else by prediction,

@@ -28,8 +28,8 @@ impl CriticalPath {
             .ready()
             .into_iter()
             .map(|job| {
-                let model_secs = view.terms(job.id, asker).map_or(0.0, |t| t.model_secs());
-                (job, job.rank_secs - model_secs)
+                let rank_secs = job.rank_secs - view.model_secs(job.id, asker);
+                (job, rank_secs)
             })
             .collect();
         jobs.sort_by(|(a, a_rank), (b, b_rank)| {

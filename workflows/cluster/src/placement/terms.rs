@@ -150,11 +150,6 @@ impl Terms {
     pub fn total_secs(&self) -> f64 {
         self.run_secs + self.transfer_secs + self.load_secs
     }
-
-    /// Seconds that go into models and not into work.
-    pub fn model_secs(&self) -> f64 {
-        self.load_secs + self.reload_secs
-    }
 }
 
 /// What entry `at` takes on the asker's device.
@@ -166,8 +161,33 @@ pub(crate) fn terms(tables: &Tables, at: usize, asker: &Asker) -> Result<Terms, 
     let worker = tables.workers.get(&asker.worker).ok_or_else(gone)?;
     let lane = worker.lanes.get(asker.device).ok_or_else(gone)?;
     may(tables, entry, worker, asker)?;
-    let evict = fit(tables, entry, worker, lane, asker)?;
+    let models = models(tables, entry, worker, lane, asker)?;
     let prediction = *tables.prediction(entry.work, lane.class).ok_or_else(gone)?;
+    Ok(Terms {
+        prediction,
+        run_secs: prediction.median_secs * worker.slowness.factor(),
+        transfer_secs: transfer_secs(tables, entry, worker),
+        load_secs: models.load_secs,
+        reload_secs: models.reload_secs,
+        evict: models.evict,
+    })
+}
+
+/// What a job means for the models in a device's memory.
+struct Models {
+    load_secs: f64,
+    reload_secs: f64,
+    evict: Vec<ContentHash>,
+}
+
+fn models(
+    tables: &Tables,
+    entry: &Entry,
+    worker: &Worker,
+    lane: &Lane,
+    asker: &Asker,
+) -> Result<Models, Refusal> {
+    let evict = fit(tables, entry, worker, lane, asker)?;
     let loads = |model, bytes| load_secs(tables, worker, lane, model, bytes);
     let load_secs = match entry.job.model {
         Some(need) if lane.models.iter().all(|(model, _)| *model != need.model) => {
@@ -179,14 +199,22 @@ pub(crate) fn terms(tables: &Tables, at: usize, asker: &Asker) -> Result<Terms, 
         evict.contains(model) && tables.demand.get(model).is_some_and(|count| *count > 0)
     });
     let reload_secs = out.map(|(model, bytes)| loads(*model, *bytes)).sum();
-    Ok(Terms {
-        prediction,
-        run_secs: prediction.median_secs * worker.slowness.factor(),
-        transfer_secs: transfer_secs(tables, entry, worker),
+    Ok(Models {
         load_secs,
         reload_secs,
         evict,
     })
+}
+
+/// Seconds that go into models if the asker takes entry `at`; 0 where it cannot.
+pub(super) fn model_secs(tables: &Tables, at: usize, asker: &Asker) -> f64 {
+    let found = || {
+        let entry = tables.entries.get(at)?;
+        let worker = tables.workers.get(&asker.worker)?;
+        let lane = worker.lanes.get(asker.device)?;
+        models(tables, entry, worker, lane, asker).ok()
+    };
+    found().map_or(0.0, |models| models.load_secs + models.reload_secs)
 }
 
 /// Whether it may run there at all, memory aside.

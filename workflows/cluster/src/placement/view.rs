@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::terms::{Refusal, Terms, terms};
+use super::terms::{Refusal, Terms, model_secs, terms};
 use super::{Asker, Choice};
 use crate::dispatch::table::Tables;
-use crate::job::JobId;
+use crate::job::{Job, JobId};
 use crate::names::{RunId, WorkerId};
 
 /// A job that could start now.
@@ -38,6 +38,9 @@ pub struct RunningJob {
     pub workers: Vec<WorkerId>,
     /// Seconds until the first of them is predicted to be done.
     pub remaining_secs: f64,
+    /// How many times longer than predicted it is by itself, as far as it shows: it would be
+    /// that much longer elsewhere, too.
+    pub stretch: f64,
     /// The longest predicted way from its start to the end of the run, in seconds.
     pub rank_secs: f64,
 }
@@ -154,12 +157,27 @@ impl<'t> View<'t> {
                     remaining_secs: held()
                         .map(|held| self.tables.remaining_secs(held, self.now))
                         .fold(f64::INFINITY, f64::min),
+                    stretch: held()
+                        .map(|held| self.tables.stretch(held, self.now))
+                        .fold(1.0, f64::max),
                     rank_secs: entry.rank_secs,
                 }
             })
             .collect();
         jobs.sort_by_key(|job| job.id);
         jobs
+    }
+
+    /// A job.
+    pub fn job(&self, job: JobId) -> Option<&'t Job> {
+        self.tables.entry(job).map(|(_, entry)| &entry.job)
+    }
+
+    /// Seconds that go into models if a device takes a job: loading its own, and later loading
+    /// again those that make room. 0 where the device cannot take it.
+    pub fn model_secs(&self, job: JobId, at: &Asker) -> f64 {
+        let index = self.tables.entry(job).map(|(index, _)| index);
+        index.map_or(0.0, |index| model_secs(self.tables, index, at))
     }
 
     /// What a job takes on a device.
@@ -185,7 +203,7 @@ impl<'t> View<'t> {
             let Ok(terms) = self.terms(job.id, at) else {
                 continue;
             };
-            let cost = terms.total_secs();
+            let cost = terms.total_secs() + terms.run_secs * (job.stretch - 1.0);
             let gain = job.remaining_secs - cost;
             let wins = gain > self.steal_ratio() * cost;
             if wins && best.is_none_or(|(most, _)| gain > most) {

@@ -8,7 +8,7 @@ use super::machines::Machine;
 use super::random::P95_OVER_P50_4;
 use super::shots::{ShotsShape, shots};
 use super::world::{Failures, Outcome, Scenario, SimulateError, Unsure, run};
-use crate::placement::{CriticalPath, RoundRobin};
+use crate::placement::{CriticalPath, FirstCome, RoundRobin};
 
 /// A case under our policy and under the baseline.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,9 @@ pub struct Row {
     /// Critical path first.
     pub ours: Outcome,
     /// Round robin.
-    pub baseline: Outcome,
+    pub round_robin: Outcome,
+    /// First come, first served.
+    pub first_come: Outcome,
 }
 
 impl Row {
@@ -37,7 +39,8 @@ impl Row {
             machines: scenario.machines.len(),
             is_bounded: scenario.is_bounded(),
             ours: run(scenario, Box::new(CriticalPath))?,
-            baseline: run(scenario, Box::new(RoundRobin::default()))?,
+            round_robin: run(scenario, Box::new(RoundRobin::default()))?,
+            first_come: run(scenario, Box::new(FirstCome))?,
         })
     }
 }
@@ -139,17 +142,17 @@ pub fn all(seed: u64) -> Result<Vec<Scenario>, SimulateError> {
     Ok(cases)
 }
 
-/// Rows as text, times in minutes.
+/// Rows as text: makespans in minutes, of our policy, the bound and the two baselines.
 pub fn table(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<28} {:>4} {:>9} {:>9} {:>6} {:>9} {:>7} {:>6} {:>5} {:>5} {:>5} {:>5}\n",
+        "{:<28} {:>3} {:>8} {:>8} {:>6} {:>11} {:>10} {:>5} {:>4} {:>4} {:>5} {:>4}\n",
         "case",
         "of",
-        "min",
+        "minutes",
         "bound",
         "over",
-        "round r.",
-        "r.r./us",
+        "round robin",
+        "first come",
         "busy",
         "dup",
         "lost",
@@ -158,17 +161,18 @@ pub fn table(rows: &[Row]) -> String {
     );
     for row in rows {
         let ours = &row.ours;
+        let times = |other: &Outcome| other.makespan_secs / ours.makespan_secs;
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{:<28} {:>4} {:>9.2} {:>9.2} {:>6.3} {:>9.2} {:>7.2} {:>5.0}% {:>5} {:>5} {:>5} {:>5}",
+            "{:<28} {:>3} {:>8.2} {:>8.2} {:>6.3} {:>10.2}x {:>9.2}x {:>4.0}% {:>4} {:>4} {:>5} {:>4}",
             row.name,
             row.machines,
             ours.makespan_secs / 60.0,
             ours.bound.secs() / 60.0,
             ours.over_bound(),
-            row.baseline.makespan_secs / 60.0,
-            row.baseline.makespan_secs / ours.makespan_secs,
+            times(&row.round_robin),
+            times(&row.first_come),
             ours.busy * 100.0,
             ours.duplicates,
             ours.lost,

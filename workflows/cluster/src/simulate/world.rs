@@ -171,14 +171,14 @@ fn measured(scenario: &Scenario) -> Result<CostModel, NameError> {
         return Ok(costs);
     }
     let draws = Draws::new(scenario.seed);
-    let mut kinds: BTreeMap<Work, f64> = BTreeMap::new();
+    let mut kinds: BTreeMap<Work, Vec<f64>> = BTreeMap::new();
     for planned in &scenario.jobs {
         let work = Work {
             node_type: planned.job.main_type().to_owned(),
             model: planned.job.model.map(|need| need.model),
             size: planned.job.size,
         };
-        kinds.entry(work).or_insert(planned.spark_secs);
+        kinds.entry(work).or_default().push(planned.spark_secs);
     }
     let classes: BTreeMap<&str, f64> = scenario
         .machines
@@ -190,7 +190,7 @@ fn measured(scenario: &Scenario) -> Result<CostModel, NameError> {
         let off = draws.log_normal(BELIEF, at, scenario.unsure.belief_sigma);
         for (name, speed) in &classes {
             let class = DeviceClass::new(name)?;
-            for _ in 0..15 {
+            for secs in secs.iter().cycle().take(15) {
                 let luck = draws.log_normal(SAMPLES, sample, scenario.unsure.luck_sigma);
                 costs.note(work, &class, secs * off * luck / speed);
                 sample += 1;

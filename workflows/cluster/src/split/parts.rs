@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn segments_end_at_cuts() {
-        let parts = segments(1000, &[100, 110, 400, 2000], 50, at_most(300));
+        let parts = segments(1000, &[100, 110, 400, 2000], 50, at_most(250));
         assert_eq!(
             parts,
             [0..100, 100..250, 250..400, 400..600, 600..800, 800..1000]

@@ -68,6 +68,8 @@ struct Host<'s> {
     start: u64,
     intent: u64,
     running: Option<Running>,
+    /// Until when it is still stopping its last job.
+    stops_until: u64,
     /// Models in memory with their bytes.
     loaded: Vec<(ContentHash, u64)>,
     has: BTreeSet<ContentHash>,
@@ -124,6 +126,7 @@ impl<'s> Play<'s> {
                 start: 0,
                 intent: 0,
                 running: None,
+                stops_until: 0,
                 loaded: Vec::new(),
                 has: BTreeSet::new(),
             });
@@ -170,6 +173,7 @@ impl<'s> Play<'s> {
         if let Some(host) = self.hosts.get_mut(machine) {
             host.intent += 1;
             let intent = host.intent;
+            let at_micros = at_micros.max(host.stops_until);
             self.push(at_micros, Event::Ask { machine, intent });
         }
     }
@@ -208,8 +212,9 @@ impl<'s> Play<'s> {
             if let Some(machine) = stopped {
                 if let Some(host) = self.hosts.get_mut(machine) {
                     host.running = None;
+                    host.stops_until = self.now_micros + STOP_MICROS;
                 }
-                self.ask_at(machine, self.now_micros + STOP_MICROS);
+                self.ask_at(machine, self.now_micros);
             }
         }
         let now = self.clock.monotonic();
