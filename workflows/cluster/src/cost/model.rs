@@ -6,6 +6,7 @@ use engine_base::ContentHash;
 use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, CostRow, ln_secs, median};
+use crate::job::Job;
 use crate::names::DeviceClass;
 
 /// How cost grows with size where one size was measured: published studio estimates use 0.95 to
@@ -27,6 +28,17 @@ pub struct Work {
     pub model: Option<ContentHash>,
     /// How much there is to do, in the node type's own unit.
     pub size: u64,
+}
+
+impl Work {
+    /// The work of a job.
+    pub fn of(job: &Job) -> Self {
+        Self {
+            node_type: job.main_type().to_owned(),
+            model: job.model.map(|need| need.model),
+            size: job.size,
+        }
+    }
 }
 
 /// What a prediction rests on, best first.

@@ -141,11 +141,8 @@ impl Dispatcher {
             .iter()
             .filter_map(|id| tables.index.get(id).copied())
             .collect();
-        let work = tables.intern_work(Work {
-            node_type: job.main_type().to_owned(),
-            model: job.model.map(|need| need.model),
-            size: job.size,
-        });
+        let work = tables.intern_work(&job);
+        let run = tables.intern_run(&job.run, now);
         let mut missing = 0;
         let mut lost = None;
         for need in &needs {
@@ -159,11 +156,6 @@ impl Dispatcher {
                 _ => missing += 1,
             }
         }
-        tables.runs.entry(job.run.clone()).or_insert_with(|| {
-            let mut run = super::table::Run::default();
-            run.served = now;
-            run
-        });
         if let Some(need) = job.model {
             *tables.demand.entry(need.model).or_default() += 1;
         }
@@ -179,6 +171,7 @@ impl Dispatcher {
             attempts: Vec::new(),
             avoid: BTreeSet::new(),
             outputs: Vec::new(),
+            run,
             work,
             rank_secs: 0.0,
             ready_since: now,
@@ -217,7 +210,7 @@ impl Dispatcher {
             .filter(|_| owner != at)
             .map(|entry| (entry.state.clone(), entry.outputs.clone()));
         match twin {
-            Some((State::Done, outputs)) => self.finish(at, outputs, now, effects),
+            Some((State::Done, outputs)) => self.finish(at, &outputs, now, effects),
             Some((State::Failed(_) | State::Cancelled, _)) | None => {
                 self.tables.keys.insert(key, at);
                 self.tables.set_state(at, State::Ready, now);
@@ -257,7 +250,7 @@ impl Dispatcher {
 
     /// A job's outputs were in the store already: it is done without a worker, whatever it was
     /// waiting for.
-    pub fn found(&mut self, job: JobId, outputs: Vec<Output>, now: Duration) -> Effects {
+    pub fn found(&mut self, job: JobId, outputs: &[Output], now: Duration) -> Effects {
         let mut effects = Effects::default();
         if let Some((at, entry)) = self.tables.entry(job)
             && !entry.state.is_terminal()
@@ -270,7 +263,6 @@ impl Dispatcher {
     /// What a job will take on a class of device, for people.
     pub fn predict(&self, job: JobId, class: &crate::DeviceClass) -> Option<Prediction> {
         let (_, entry) = self.tables.entry(job)?;
-        let work = self.tables.works.get(entry.work)?;
-        Some(self.tables.costs.predict(work, class))
+        Some(self.tables.costs.predict(&Work::of(&entry.job), class))
     }
 }

@@ -74,7 +74,7 @@ impl Dispatcher {
     pub(super) fn finish(
         &mut self,
         at: usize,
-        outputs: Vec<Output>,
+        outputs: &[Output],
         now: Duration,
         effects: &mut Effects,
     ) {
@@ -86,7 +86,7 @@ impl Dispatcher {
             if entry.state.is_terminal() {
                 continue;
             }
-            entry.outputs.clone_from(&outputs);
+            entry.outputs = outputs.to_vec();
             self.end(at, State::Done, now, effects);
             list.extend(self.followers(at));
             let feeds = match self.tables.entries.get(at) {

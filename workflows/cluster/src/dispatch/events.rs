@@ -137,9 +137,8 @@ impl Dispatcher {
         };
         let (at, entry) = self.tables.entry(id)?;
         let key = entry.job.key?;
-        let run = self.tables.runs.get(&entry.job.run)?;
         let fits_state = match duplicate {
-            false => entry.state == State::Ready && !run.paused,
+            false => entry.state == State::Ready && !self.tables.is_paused(entry),
             true => entry.state == State::Running,
         };
         let Ok(terms) = terms(&self.tables, at, asker) else {
@@ -154,9 +153,9 @@ impl Dispatcher {
         entry.deliveries += u32::from(!duplicate);
         entry.live.push(lease);
         let delivery = entry.deliveries;
-        let (run, model) = (entry.job.run.clone(), entry.job.model);
+        let (run, model) = (entry.run, entry.job.model);
         self.tables.set_state(at, State::Running, now);
-        if let Some(run) = self.tables.runs.get_mut(&run) {
+        if let Some(run) = self.tables.runs.get_mut(run) {
             run.served = now;
         }
         let worker = self.tables.workers.get_mut(&asker.worker)?;
@@ -212,7 +211,7 @@ impl Dispatcher {
     pub fn job_done(
         &mut self,
         lease: LeaseId,
-        done: Done,
+        done: &Done,
         now: Duration,
     ) -> (DoneOutcome, Effects) {
         let mut effects = Effects::default();
@@ -233,9 +232,9 @@ impl Dispatcher {
         if !open {
             return (DoneOutcome::Late, effects);
         }
-        self.note_costs(&held, &done, &mut effects);
-        self.note_holder(&held, &done);
-        self.finish(held.entry, done.outputs, now, &mut effects);
+        self.note_costs(&held, done, &mut effects);
+        self.note_holder(&held, done);
+        self.finish(held.entry, &done.outputs, now, &mut effects);
         (DoneOutcome::First, effects)
     }
 
@@ -253,12 +252,10 @@ impl Dispatcher {
         if done.run_secs.is_finite() && done.run_secs >= 0.0 {
             worker.slowness.note(&held.prediction, done.run_secs);
         }
-        let Some(work) = self.tables.works.get(entry.work) else {
-            return;
-        };
+        let work = Work::of(&entry.job);
         effects
             .measured
-            .extend(self.tables.costs.note(work, &class, done.run_secs));
+            .extend(self.tables.costs.note(&work, &class, done.run_secs));
         if let (Some(need), Some(secs)) = (entry.job.model, done.load_secs) {
             let loading = Work {
                 node_type: LOADING.to_owned(),
@@ -425,7 +422,8 @@ impl Dispatcher {
 
     /// Hand out no more jobs of a run, or again some. What runs goes on to its end.
     pub fn pause(&mut self, run: &RunId, paused: bool) {
-        if let Some(run) = self.tables.runs.get_mut(run) {
+        let at = self.tables.run_index.get(run).copied();
+        if let Some(run) = at.and_then(|at| self.tables.runs.get_mut(at)) {
             run.paused = paused;
         }
     }

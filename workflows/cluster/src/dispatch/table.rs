@@ -53,6 +53,8 @@ pub(crate) struct Entry {
     /// Workers on which it failed by their fault.
     pub(crate) avoid: BTreeSet<WorkerId>,
     pub(crate) outputs: Vec<Output>,
+    /// Index of its run.
+    pub(crate) run: usize,
     /// Index of its kind of work.
     pub(crate) work: usize,
     /// Longest way from its start to the end of the run, by predictions.
@@ -143,7 +145,7 @@ pub(crate) struct HeldLease {
 }
 
 /// A run with jobs here.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) paused: bool,
     /// When it last got a worker.
@@ -160,7 +162,8 @@ pub(crate) struct Tables {
     pub(crate) index: BTreeMap<JobId, usize>,
     pub(crate) ready: BTreeSet<usize>,
     pub(crate) running: BTreeSet<usize>,
-    pub(crate) runs: BTreeMap<RunId, Run>,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) run_index: BTreeMap<RunId, usize>,
     pub(crate) keys: BTreeMap<Key, usize>,
     pub(crate) workers: BTreeMap<WorkerId, Worker>,
     pub(crate) quarantine: BTreeMap<WorkerId, Failure>,
@@ -190,7 +193,8 @@ impl Tables {
             index: BTreeMap::new(),
             ready: BTreeSet::new(),
             running: BTreeSet::new(),
-            runs: BTreeMap::new(),
+            runs: Vec::new(),
+            run_index: BTreeMap::new(),
             keys: BTreeMap::new(),
             workers: BTreeMap::new(),
             quarantine: BTreeMap::new(),
@@ -251,8 +255,14 @@ impl Tables {
         entry.state = state;
     }
 
-    /// Index of a kind of work.
-    pub(crate) fn intern_work(&mut self, work: Work) -> usize {
+    /// Index of a kind of work. Sizes less than an eighth of an octave apart are one kind, so
+    /// that a run of thousands of sizes does not need thousands of predictions after each result.
+    pub(crate) fn intern_work(&mut self, job: &Job) -> usize {
+        let eighths = (8.0 * (job.size.max(1) as f64).log2()).round();
+        let work = Work {
+            size: (eighths / 8.0).exp2().round() as u64,
+            ..Work::of(job)
+        };
         if let Some(at) = self.work_index.get(&work) {
             return *at;
         }
@@ -261,6 +271,25 @@ impl Tables {
         self.work_index.insert(work, at);
         self.fresh_at = None;
         at
+    }
+
+    /// Index of a run.
+    pub(crate) fn intern_run(&mut self, run: &RunId, now: Duration) -> usize {
+        if let Some(at) = self.run_index.get(run) {
+            return *at;
+        }
+        let at = self.runs.len();
+        self.runs.push(Run {
+            paused: false,
+            served: now,
+        });
+        self.run_index.insert(run.clone(), at);
+        at
+    }
+
+    /// Whether an entry's run is paused.
+    pub(crate) fn is_paused(&self, entry: &Entry) -> bool {
+        self.runs.get(entry.run).is_some_and(|run| run.paused)
     }
 
     /// Index of a class of device.

@@ -4,6 +4,8 @@
 //! low-complexity task scheduling for heterogeneous computing" (Topcuoglu, Hariri and Wu, 2002:
 //! HEFT), made anew at each pull from what is known by then.
 
+use std::collections::BTreeMap;
+
 use super::view::ReadyJob;
 use super::{Asker, Choice, Placement, View};
 
@@ -24,14 +26,19 @@ const TIE_SECS: f64 = 1e-6;
 
 impl CriticalPath {
     fn ordered(view: &View<'_>, asker: &Asker) -> Vec<ReadyJob> {
-        let mut jobs: Vec<(ReadyJob, f64)> = view
-            .ready()
-            .into_iter()
-            .map(|job| {
-                let rank_secs = job.rank_secs - view.model_secs(job.id, asker);
-                (job, rank_secs)
-            })
-            .collect();
+        // Thousands of ready jobs run a few models.
+        let mut known: BTreeMap<_, f64> = BTreeMap::new();
+        let mut jobs: Vec<(ReadyJob, f64)> = Vec::new();
+        for ready in view.ready() {
+            let Some(job) = view.job(ready.id) else {
+                continue;
+            };
+            let needs = (job.model.map(|need| need.model), job.memory_bytes());
+            let model_secs = *known
+                .entry(needs)
+                .or_insert_with(|| view.model_secs(ready.id, asker));
+            jobs.push((ready, ready.rank_secs - model_secs));
+        }
         jobs.sort_by(|(a, a_rank), (b, b_rank)| {
             let by_level = b.level.total_cmp(&a.level);
             let by_rank = b_rank.total_cmp(a_rank);

@@ -1,13 +1,12 @@
 //! What a policy sees.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::terms::{Refusal, Terms, model_secs, terms};
 use super::{Asker, Choice};
 use crate::dispatch::table::Tables;
 use crate::job::{Job, JobId};
-use crate::names::{RunId, WorkerId};
+use crate::names::WorkerId;
 
 /// A job that could start now.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,10 +66,6 @@ impl<'t> View<'t> {
         self.tables.settings.steal_ratio
     }
 
-    fn is_paused(&self, run: &RunId) -> bool {
-        self.tables.runs.get(run).is_some_and(|run| run.paused)
-    }
-
     /// Jobs that could start, in order of id; those of paused runs are left out.
     pub fn ready(&self) -> Vec<ReadyJob> {
         let entries = || {
@@ -78,23 +73,28 @@ impl<'t> View<'t> {
             ready.filter_map(|at| self.tables.entries.get(*at))
         };
         // A run waits from when it was last served, but not before it had something to do.
-        let mut since: BTreeMap<&RunId, Duration> = BTreeMap::new();
+        let mut since: Vec<Option<Duration>> = vec![None; self.tables.runs.len()];
         for entry in entries() {
-            let oldest = since.entry(&entry.job.run).or_insert(entry.ready_since);
-            *oldest = (*oldest).min(entry.ready_since);
+            if let Some(oldest) = since.get_mut(entry.run) {
+                let known = oldest.unwrap_or(entry.ready_since);
+                *oldest = Some(known.min(entry.ready_since));
+            }
         }
         let aging_secs = self.tables.settings.aging_secs.max(1e-3);
-        let level = |run: &RunId, level: u8| {
-            let served = self.tables.runs.get(run).map_or(self.now, |run| run.served);
-            let since = since.get(run).copied().unwrap_or(self.now).max(served);
-            let waited = self.now.saturating_sub(since).as_secs_f64();
-            f64::from(level) + waited / aging_secs
-        };
+        let raised: Vec<f64> = since
+            .iter()
+            .zip(&self.tables.runs)
+            .map(|(since, run)| {
+                let since = since.unwrap_or(self.now).max(run.served);
+                self.now.saturating_sub(since).as_secs_f64() / aging_secs
+            })
+            .collect();
         let mut jobs: Vec<ReadyJob> = entries()
-            .filter(|entry| !self.is_paused(&entry.job.run))
+            .filter(|entry| !self.tables.is_paused(entry))
             .map(|entry| ReadyJob {
                 id: entry.job.id,
-                level: level(&entry.job.run, entry.job.priority.level()),
+                level: f64::from(entry.job.priority.level())
+                    + raised.get(entry.run).copied().unwrap_or_default(),
                 rank_secs: entry.rank_secs,
             })
             .collect();
@@ -107,7 +107,7 @@ impl<'t> View<'t> {
         let mut ready = self.tables.ready.iter();
         ready.any(|at| {
             let entry = self.tables.entries.get(*at);
-            entry.is_some_and(|entry| !self.is_paused(&entry.job.run))
+            entry.is_some_and(|entry| !self.tables.is_paused(entry))
         })
     }
 
@@ -143,7 +143,7 @@ impl<'t> View<'t> {
         let running = self.tables.running.iter();
         let entries = running.filter_map(|at| self.tables.entries.get(*at));
         let mut jobs: Vec<RunningJob> = entries
-            .filter(|entry| !self.is_paused(&entry.job.run))
+            .filter(|entry| !self.tables.is_paused(entry))
             .map(|entry| {
                 let leases = entry.live.iter();
                 let held = || {

@@ -1,6 +1,5 @@
 //! The cases that are shown, and the table.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::film::{FilmShape, film};
@@ -162,10 +161,8 @@ pub fn table(rows: &[Row]) -> String {
     for row in rows {
         let ours = &row.ours;
         let times = |other: &Outcome| other.makespan_secs / ours.makespan_secs;
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{:<28} {:>3} {:>8.2} {:>8.2} {:>6.3} {:>10.2}x {:>9.2}x {:>4.0}% {:>4} {:>4} {:>5} {:>4}",
+        text += &format!(
+            "{:<28} {:>3} {:>8.2} {:>8.2} {:>6.3} {:>10.2}x {:>9.2}x {:>4.0}% {:>4} {:>4} {:>5} {:>4}\n",
             row.name,
             row.machines,
             ours.makespan_secs / 60.0,

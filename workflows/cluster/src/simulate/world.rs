@@ -173,11 +173,7 @@ fn measured(scenario: &Scenario) -> Result<CostModel, NameError> {
     let draws = Draws::new(scenario.seed);
     let mut kinds: BTreeMap<Work, Vec<f64>> = BTreeMap::new();
     for planned in &scenario.jobs {
-        let work = Work {
-            node_type: planned.job.main_type().to_owned(),
-            model: planned.job.model.map(|need| need.model),
-            size: planned.job.size,
-        };
+        let work = Work::of(&planned.job);
         kinds.entry(work).or_default().push(planned.spark_secs);
     }
     let classes: BTreeMap<&str, f64> = scenario
@@ -208,7 +204,7 @@ pub fn run(scenario: &Scenario, placement: Box<dyn Placement>) -> Result<Outcome
     let secs = true_secs(scenario);
     let dispatcher = Dispatcher::new(Settings::default(), placement, measured(scenario)?);
     let mut play = Play::new(scenario, dispatcher, &secs)?;
-    let end = play.to_the_end()?;
+    let end = play.play_out()?;
     let makespan_secs = Duration::from_micros(end).as_secs_f64();
     let counts = play.dispatcher.counts();
     Ok(Outcome {

@@ -142,7 +142,7 @@ pub fn jobs(
         .map(|root| (*root, Group::around(*root, &links, pieces)))
         .collect();
     merge_cheap(&mut groups, &order, pieces, least_secs);
-    Ok(finish(groups, &order, pieces))
+    Ok(finish(&groups, &order, pieces))
 }
 
 /// A job in the making, known by the piece that gives its result.
@@ -217,7 +217,7 @@ fn merge_cheap(
     }
 }
 
-fn finish(groups: BTreeMap<usize, Group>, order: &[usize], pieces: &[Piece]) -> Vec<GraphJob> {
+fn finish(groups: &BTreeMap<usize, Group>, order: &[usize], pieces: &[Piece]) -> Vec<GraphJob> {
     let mut at_of: BTreeMap<usize, usize> = BTreeMap::new();
     let mut jobs = Vec::with_capacity(groups.len());
     for root in order {

@@ -262,7 +262,7 @@ fn what_the_store_has_is_done_without_a_worker() {
     );
     let found = owner
         .dispatcher
-        .found(JobId(1), vec![crate::support::output(JobId(1))], at(0.0));
+        .found(JobId(1), &[crate::support::output(JobId(1))], at(0.0));
     owner.heed(found, 0.0);
     assert_eq!(owner.takes("a", 0.0), Some(2));
 }

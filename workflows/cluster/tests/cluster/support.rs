@@ -201,7 +201,7 @@ impl Owner {
             run_secs,
             load_secs: None,
         };
-        let (outcome, effects) = self.dispatcher.job_done(lease.id, done, at(secs));
+        let (outcome, effects) = self.dispatcher.job_done(lease.id, &done, at(secs));
         self.heed(effects, secs);
         outcome
     }

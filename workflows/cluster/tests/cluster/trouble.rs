@@ -252,8 +252,8 @@ fn an_input_that_is_gone_everywhere_is_made_again() {
     let again = owner.ask("a", 103.0).unwrap();
     assert_eq!(again.job, JobId(1));
     assert_eq!(owner.done(&again, 100.0, 203.0), DoneOutcome::First);
-    for name in ["a", "b"] {
-        let lease = owner.ask(name, 203.0).unwrap();
+    let leases = ["a", "b"].map(|name| owner.ask(name, 203.0).unwrap());
+    for lease in leases {
         owner.done(&lease, 10.0, 213.0);
     }
     assert_eq!(owner.dispatcher.counts().done, 3);
@@ -282,7 +282,7 @@ fn a_twin_takes_over_when_the_first_ones_input_is_gone() {
     for id in [1, 3] {
         let effects = owner
             .dispatcher
-            .found(JobId(id), vec![output(JobId(1))], at(0.0));
+            .found(JobId(id), &[output(JobId(1))], at(0.0));
         owner.heed(effects, 0.0);
     }
     let key = engine_base::Key::of_canonical(b"the same work");

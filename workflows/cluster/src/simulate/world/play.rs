@@ -232,7 +232,7 @@ impl<'s> Play<'s> {
         Ok(())
     }
 
-    pub(super) fn to_the_end(&mut self) -> Result<u64, SimulateError> {
+    pub(super) fn play_out(&mut self) -> Result<u64, SimulateError> {
         let mut played = 0;
         while self.ended < self.scenario.jobs.len() {
             let next = self.events.pop().filter(|_| played < MOST_EVENTS);
@@ -388,7 +388,7 @@ impl<'s> Play<'s> {
             load_secs: running.load_secs,
         };
         let now = self.clock.monotonic();
-        let (outcome, effects) = self.dispatcher.job_done(lease, done, now);
+        let (outcome, effects) = self.dispatcher.job_done(lease, &done, now);
         match outcome {
             DoneOutcome::First => self.useful_secs += running.run_secs,
             DoneOutcome::Late | DoneOutcome::Refused => self.late += 1,
