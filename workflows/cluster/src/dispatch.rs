@@ -29,7 +29,8 @@ pub struct Settings {
     pub aging_secs: f64,
     /// Deliveries after which a job failed for good.
     pub max_deliveries: u32,
-    /// An idle worker that did not ask for this long is not counted on.
+    /// An idle worker that gave no sign for this long (asked, told or joined) is not counted on.
+    /// Idle workers have to ask more often than that.
     pub ask_patience: Duration,
     /// A job that no worker can take fails after this long.
     pub no_worker_patience: Duration,

@@ -46,6 +46,7 @@ impl Dispatcher {
                 let leases: Vec<Option<LeaseId>> =
                     worker.lanes.iter().map(|lane| lane.lease).collect();
                 worker.advert = advert;
+                worker.last_seen = now;
                 worker.lanes = lanes;
                 for (lane, lease) in worker.lanes.iter_mut().zip(leases) {
                     lane.lease = lease;
@@ -57,7 +58,7 @@ impl Dispatcher {
                     lanes,
                     draining: false,
                     quarantined: self.tables.quarantine.get(&id).cloned(),
-                    last_asked: now,
+                    last_seen: now,
                     slowness: Slowness::default(),
                 };
                 self.tables.workers.insert(id, worker);
@@ -104,7 +105,7 @@ impl Dispatcher {
     pub fn next_job(&mut self, worker: &WorkerId, now: Duration) -> Option<Lease> {
         self.tables.refresh();
         let known = self.tables.workers.get_mut(worker)?;
-        known.last_asked = now;
+        known.last_seen = now;
         if !known.takes_work() {
             return None;
         }
@@ -200,6 +201,9 @@ impl Dispatcher {
                 if done.is_finite() {
                     held.progress = Some((done.clamp(0.0, 1.0), now));
                 }
+                if let Some(worker) = self.tables.workers.get_mut(&held.worker) {
+                    worker.last_seen = now;
+                }
                 true
             }
             _ => false,
@@ -218,9 +222,11 @@ impl Dispatcher {
         let Some(held) = self.tables.leases.get(&lease).cloned() else {
             return (DoneOutcome::Late, effects);
         };
-        let worker = self.tables.workers.get(&held.worker);
-        if worker.is_some_and(|worker| worker.quarantined.is_some()) {
-            return (DoneOutcome::Refused, effects);
+        if let Some(worker) = self.tables.workers.get_mut(&held.worker) {
+            worker.last_seen = now;
+            if worker.quarantined.is_some() {
+                return (DoneOutcome::Refused, effects);
+            }
         }
         self.release(lease);
         self.tables.leases.remove(&lease);

@@ -117,7 +117,8 @@ pub(crate) struct Worker {
     pub(crate) lanes: Vec<Lane>,
     pub(crate) draining: bool,
     pub(crate) quarantined: Option<Failure>,
-    pub(crate) last_asked: Duration,
+    /// When it last asked, told or joined.
+    pub(crate) last_seen: Duration,
     pub(crate) slowness: Slowness,
 }
 

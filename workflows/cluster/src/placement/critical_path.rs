@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::view::ReadyJob;
+use super::view::{LaneView, ReadyJob};
 use super::{Asker, Choice, Placement, View};
+use crate::job::JobId;
 
 /// The policy.
 ///
@@ -21,8 +22,31 @@ use super::{Asker, Choice, Placement, View};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CriticalPath;
 
-/// Differences below this are none, in seconds: equal devices tie, and the asker wins ties.
-const TIE_SECS: f64 = 1e-6;
+/// By how much sooner another device has to end a job that ends there in `end_secs`, so that the
+/// asker, which is here now, leaves it: predictions are not that sharp, and an idle device has to
+/// ask first.
+fn worth_waiting(end_secs: f64) -> f64 {
+    0.5 + 0.02 * end_secs
+}
+
+/// The lane on which a job would end first, and when, in seconds from now.
+fn soonest(view: &View<'_>, lanes: &[LaneView], job: JobId) -> Option<(f64, usize)> {
+    let mut best: Option<(f64, usize)> = None;
+    for (index, lane) in lanes.iter().enumerate() {
+        // Not worth asking about where even an instant job would end later.
+        if best.is_some_and(|(end, _)| lane.free_in_secs >= end) {
+            continue;
+        }
+        let Ok(terms) = view.terms(job, &lane.at) else {
+            continue;
+        };
+        let end = lane.free_in_secs + terms.total_secs();
+        if best.is_none_or(|(least, _)| end < least) {
+            best = Some((end, index));
+        }
+    }
+    best
+}
 
 impl CriticalPath {
     fn ordered(view: &View<'_>, asker: &Asker) -> Vec<ReadyJob> {
@@ -58,37 +82,22 @@ impl Placement for CriticalPath {
             return view.best_duplicate(asker);
         }
         let mut lanes = view.lanes();
+        lanes.retain(|lane| lane.at != *asker);
         for job in Self::ordered(view, asker) {
-            let mut best: Option<(f64, usize)> = None;
-            for (index, lane) in lanes.iter().enumerate() {
-                // Loading takes long: a job is not worth asking about where even an instant
-                // start could not win.
-                if best.is_some_and(|(end, _)| lane.free_in_secs > end + TIE_SECS) {
-                    continue;
+            let own = view.terms(job.id, asker).ok();
+            let other = soonest(view, &lanes, job.id);
+            match (own, other) {
+                (Some(own), Some((end, _))) if own.total_secs() <= end + worth_waiting(end) => {
+                    return Some(Choice::Start(job.id));
                 }
-                let Ok(terms) = view.terms(job.id, &lane.at) else {
-                    continue;
-                };
-                let end = lane.free_in_secs + terms.total_secs();
-                let wins = match best {
-                    None => true,
-                    Some((least, _)) if lane.at == *asker => end <= least + TIE_SECS,
-                    Some((least, _)) => end < least - TIE_SECS,
-                };
-                if wins {
-                    best = Some((end, index));
+                (Some(_), None) => return Some(Choice::Start(job.id)),
+                (_, Some((end, index))) => {
+                    if let Some(lane) = lanes.get_mut(index) {
+                        lane.free_in_secs = end;
+                    }
                 }
+                (None, None) => {}
             }
-            let Some((end, index)) = best else {
-                continue;
-            };
-            let Some(lane) = lanes.get_mut(index) else {
-                continue;
-            };
-            if lane.at == *asker && lane.free_in_secs <= 0.0 {
-                return Some(Choice::Start(job.id));
-            }
-            lane.free_in_secs = end;
         }
         view.best_duplicate(asker)
     }

@@ -112,14 +112,14 @@ impl<'t> View<'t> {
     }
 
     /// Devices that take work, in order of their workers' names. An idle one whose worker has
-    /// not asked for long is left out: it may hang.
+    /// long given no sign is left out: it may hang.
     pub fn lanes(&self) -> Vec<LaneView> {
         let mut lanes = Vec::new();
         for (id, worker) in &self.tables.workers {
             if !worker.takes_work() {
                 continue;
             }
-            let silent = self.now.saturating_sub(worker.last_asked);
+            let silent = self.now.saturating_sub(worker.last_seen);
             let asks = silent <= self.tables.settings.ask_patience;
             for (device, lane) in worker.lanes.iter().enumerate() {
                 let lease = lane.lease.and_then(|lease| self.tables.leases.get(&lease));

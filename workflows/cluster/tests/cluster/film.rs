@@ -152,7 +152,7 @@ fn speedup(count: usize) -> f64 {
 #[test]
 fn two_hundred_shots_of_unknown_length_scale() {
     let (four, sixteen) = (speedup(4), speedup(16));
-    println!("200 log-normal shots: 4 machines {four:.2}x, 16 machines {sixteen:.2}x");
+    println!("200 log-normal shots, middle of nine seeds: 4 machines {four:.2}x, 16 machines {sixteen:.2}x");
     assert!(four >= 3.7, "4 machines: {four:.2}x");
     assert!(sixteen >= 12.0, "16 machines: {sixteen:.2}x");
 }
