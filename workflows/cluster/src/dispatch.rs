@@ -4,6 +4,7 @@ mod add;
 mod ending;
 mod events;
 mod query;
+mod restart;
 pub(crate) mod table;
 
 use std::time::Duration;

@@ -140,7 +140,8 @@ impl Dispatcher {
         let key = entry.job.key?;
         let fits_state = match duplicate {
             false => entry.state == State::Ready && !self.tables.is_paused(entry),
-            true => entry.state == State::Running,
+            // An input that is being made again has to come back first.
+            true => entry.state == State::Running && entry.missing == 0,
         };
         let Ok(terms) = terms(&self.tables, at, asker) else {
             return None;
@@ -148,49 +149,57 @@ impl Dispatcher {
         if !fits_state {
             return None;
         }
-        let lease = LeaseId(self.tables.next_lease);
+        let id_of_lease = LeaseId(self.tables.next_lease);
         self.tables.next_lease += 1;
         let entry = self.tables.entries.get_mut(at)?;
         entry.deliveries += u32::from(!duplicate);
-        entry.live.push(lease);
-        let delivery = entry.deliveries;
+        let lease = Lease {
+            id: id_of_lease,
+            job: id,
+            key,
+            worker: asker.worker.clone(),
+            device: asker.device,
+            delivery: entry.deliveries,
+            duplicate,
+            evict: terms.evict.clone(),
+        };
+        self.book(at, &lease, &terms, now);
+        Some(lease)
+    }
+
+    /// Write down that a lease is held.
+    pub(super) fn book(&mut self, at: usize, lease: &Lease, terms: &Terms, now: Duration) {
+        let Some(entry) = self.tables.entries.get_mut(at) else {
+            return;
+        };
+        entry.live.push(lease.id);
         let (run, model) = (entry.run, entry.job.model);
         self.tables.set_state(at, State::Running, now);
         if let Some(run) = self.tables.runs.get_mut(run) {
             run.served = now;
         }
-        let worker = self.tables.workers.get_mut(&asker.worker)?;
-        let lane = worker.lanes.get_mut(asker.device)?;
-        lane.lease = Some(lease);
-        lane.models
-            .retain(|(loaded, _)| !terms.evict.contains(loaded));
-        if let Some(need) = model {
-            lane.models.retain(|(loaded, _)| *loaded != need.model);
-            lane.models.push((need.model, need.bytes));
+        let worker = self.tables.workers.get_mut(&lease.worker);
+        if let Some(lane) = worker.and_then(|worker| worker.lanes.get_mut(lease.device)) {
+            lane.lease = Some(lease.id);
+            lane.models
+                .retain(|(loaded, _)| !terms.evict.contains(loaded));
+            if let Some(need) = model {
+                lane.models.retain(|(loaded, _)| *loaded != need.model);
+                lane.models.push((need.model, need.bytes));
+            }
         }
         let held = HeldLease {
             entry: at,
-            key,
-            worker: asker.worker.clone(),
-            device: asker.device,
+            key: lease.key,
+            worker: lease.worker.clone(),
+            device: lease.device,
             live: true,
             started: now,
             predicted_secs: terms.total_secs(),
             prediction: terms.prediction,
             progress: None,
         };
-        self.tables.leases.insert(lease, held);
-        let Terms { evict, .. } = terms;
-        Some(Lease {
-            id: lease,
-            job: id,
-            key,
-            worker: asker.worker.clone(),
-            device: asker.device,
-            delivery,
-            duplicate,
-            evict,
-        })
+        self.tables.leases.insert(lease.id, held);
     }
 
     /// A worker says how much of its job is done, from 0 to 1. Says whether it shall go on: a

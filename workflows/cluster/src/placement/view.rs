@@ -138,12 +138,13 @@ impl<'t> View<'t> {
         lanes
     }
 
-    /// Jobs that workers are at, in order of id; those of paused runs are left out.
+    /// Jobs that workers are at, in order of id; those of paused runs are left out, and those of
+    /// which an input was lost since and is being made again.
     pub fn running(&self) -> Vec<RunningJob> {
         let running = self.tables.running.iter();
         let entries = running.filter_map(|at| self.tables.entries.get(*at));
         let mut jobs: Vec<RunningJob> = entries
-            .filter(|entry| !self.tables.is_paused(entry))
+            .filter(|entry| !self.tables.is_paused(entry) && entry.missing == 0)
             .map(|entry| {
                 let leases = entry.live.iter();
                 let held = || {

@@ -131,12 +131,21 @@ pub fn all(seed: u64) -> Result<Vec<Scenario>, SimulateError> {
             ..film("film, nothing measured", Machine::sparks(count))?
         });
     }
-    for count in [4, 16] {
-        cases.push(Scenario {
-            name: "200 log-normal shots".to_owned(),
-            jobs: shots(ShotsShape::default(), "shots", seed)?,
-            ..film("", Machine::sparks(count))?
-        });
+    for (told, name) in [
+        (true, "200 log-normal shots"),
+        (false, "200 shots, length unknown"),
+    ] {
+        let shape = ShotsShape {
+            told,
+            ..ShotsShape::default()
+        };
+        for count in [4, 16] {
+            cases.push(Scenario {
+                name: name.to_owned(),
+                jobs: shots(shape, "shots", seed)?,
+                ..film("", Machine::sparks(count))?
+            });
+        }
     }
     Ok(cases)
 }

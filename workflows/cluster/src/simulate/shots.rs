@@ -16,6 +16,8 @@ pub struct ShotsShape {
     pub median_secs: f64,
     /// Part of the work that is one chain.
     pub chain: f64,
+    /// Whether sizes tell costs, so that the long ones are known beforehand.
+    pub told: bool,
 }
 
 impl Default for ShotsShape {
@@ -25,12 +27,12 @@ impl Default for ShotsShape {
             shots: 200,
             median_secs: 2.0,
             chain: 0.05,
+            told: false,
         }
     }
 }
 
-/// The jobs. Costs are drawn with a 95th percentile of 4 times the median; sizes do not tell
-/// them, so that no prediction can know the long ones.
+/// The jobs. Costs are drawn with a 95th percentile of 4 times the median.
 ///
 /// # Errors
 /// When `run` is no name.
@@ -70,7 +72,7 @@ pub fn shots(shape: ShotsShape, run: &str, seed: u64) -> Result<Vec<PlannedJob>,
                     bytes: 1_000_000,
                 }],
                 model: None,
-                size: 1,
+                size: if shape.told { (1e3 * secs) as u64 } else { 1 },
                 working_bytes: 0,
                 priority: Priority::Normal,
                 device_class: None,

@@ -260,6 +260,34 @@ fn an_input_that_is_gone_everywhere_is_made_again() {
 }
 
 #[test]
+fn while_an_input_is_made_again_nothing_that_needs_it_begins_a_second_time() {
+    let jobs = vec![
+        job(1, "clip", &[]),
+        job(2, "clip", &[1]),
+        job(3, "clip", &[1]),
+    ];
+    let mut owner = Owner::with(jobs, vec![spark("a"), spark("b"), spark("c")]);
+    let first = owner.ask("a", 0.0).unwrap();
+    owner.done(&first, 100.0, 100.0);
+    let second = owner.ask("a", 100.0).unwrap();
+    let third = owner.ask("b", 100.0).unwrap();
+    let content = output(JobId(1)).content;
+    owner.fails(&second, Failure::InputGone { content }, 101.0);
+    assert!(
+        owner
+            .ask("a", 101.0)
+            .is_some_and(|lease| lease.job == JobId(1))
+    );
+    owner.dispatcher.progress(third.id, 0.05, at(150.0));
+    let other = owner.ask("c", 150.0);
+    assert!(
+        other.is_none(),
+        "job 3 would be worth it, but its input is gone: {other:?}"
+    );
+    assert_eq!(owner.done(&third, 1000.0, 1100.0), DoneOutcome::First);
+}
+
+#[test]
 fn an_input_that_nobody_makes_ends_in_failure() {
     let mut owner = Owner::with(vec![job(1, "clip", &[])], vec![spark("a")]);
     let lease = owner.ask("a", 0.0).unwrap();
@@ -306,4 +334,57 @@ fn a_twin_takes_over_when_the_first_ones_input_is_gone() {
         "{:?}",
         owner.dispatcher.counts()
     );
+}
+
+#[test]
+fn a_new_owner_goes_on_with_what_runs_and_what_is_done() {
+    let jobs = || {
+        vec![
+            job(1, "clip", &[]),
+            job(2, "clip", &[1]),
+            job(3, "still", &[]),
+        ]
+    };
+    let mut first = Owner::with(jobs(), vec![spark("a"), spark("b")]);
+    let one = first.ask("a", 0.0).unwrap();
+    first.done(&one, 100.0, 100.0);
+    let two = first.ask("a", 100.0).unwrap();
+    let three = first.ask("b", 100.0).unwrap();
+    drop(first);
+    // The clock of the new owner begins anew.
+    let mut next = Owner::with(jobs(), vec![spark("a"), spark("b")]);
+    let effects = next
+        .dispatcher
+        .found(JobId(1), &[output(JobId(1))], at(0.0));
+    next.heed(effects, 0.0);
+    assert!(next.dispatcher.adopt(&two, at(1.0)));
+    assert!(!next.dispatcher.adopt(&two, at(1.0)), "it has it already");
+    assert_eq!(next.takes("a", 2.0), None, "it is busy");
+    assert_eq!(
+        next.state(2),
+        JobState::Running {
+            leases: vec![two.id]
+        }
+    );
+    let again = next.ask("b", 2.0).unwrap();
+    assert!(again.job == JobId(3) && again.id > two.id);
+    assert!(
+        !next.dispatcher.adopt(&three, at(3.0)),
+        "its device has another lease"
+    );
+    assert_eq!(next.done(&two, 100.0, 50.0), DoneOutcome::First);
+    assert_eq!(next.done(&again, 10.0, 60.0), DoneOutcome::First);
+    assert_eq!(next.done(&three, 10.0, 61.0), DoneOutcome::Late);
+    assert_eq!(next.dispatcher.counts().done, 3);
+    let changed = flow_cluster::Lease {
+        key: engine_base::Key::of_canonical(b"other inputs"),
+        ..two.clone()
+    };
+    let mut other = Owner::with(jobs(), vec![spark("a")]);
+    let effects = other
+        .dispatcher
+        .found(JobId(1), &[output(JobId(1))], at(0.0));
+    other.heed(effects, 0.0);
+    assert!(!other.dispatcher.adopt(&changed, at(1.0)));
+    assert!(other.dispatcher.next_lease() > two.id);
 }
