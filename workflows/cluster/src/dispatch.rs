@@ -3,6 +3,7 @@
 mod add;
 mod ending;
 mod events;
+mod forget;
 mod query;
 mod restart;
 pub(crate) mod table;

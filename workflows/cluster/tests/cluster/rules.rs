@@ -268,6 +268,43 @@ fn what_the_store_has_is_done_without_a_worker() {
 }
 
 #[test]
+fn runs_that_are_over_are_forgotten_and_the_others_go_on() {
+    let old = |id, needs: &[u64]| in_run("old", Priority::High, job(id, "still", needs));
+    let new = |id, needs: &[u64]| in_run("new", Priority::Low, job(id, "still", needs));
+    let twin = Job {
+        key: new(3, &[]).key,
+        ..new(8, &[])
+    };
+    // Mixed, so that every index moves.
+    let jobs = vec![old(1, &[]), new(3, &[]), old(2, &[1]), new(4, &[3]), twin];
+    let mut owner = Owner::with(jobs, vec![spark("a"), spark("b")]);
+    let film = |name: &str| RunId::new(name).unwrap();
+    let first = owner.ask("a", 0.0).unwrap();
+    assert_eq!(first.job, JobId(1));
+    let kept = owner.ask("b", 0.0).unwrap();
+    assert_eq!(kept.job, JobId(3));
+    assert_eq!(owner.dispatcher.forget(&film("old")), 0, "it is under way");
+    owner.done(&first, 10.0, 10.0);
+    let second = owner.ask("a", 10.0).unwrap();
+    assert_eq!(second.job, JobId(2));
+    owner.done(&second, 10.0, 20.0);
+    assert_eq!(owner.dispatcher.forget(&film("old")), 2);
+    assert_eq!(owner.dispatcher.state(JobId(1)), None);
+    assert_eq!(owner.state(8), JobState::Follows { job: JobId(3) });
+    assert_eq!(owner.dispatcher.counts().running, 1);
+    owner.done(&kept, 10.0, 30.0);
+    assert_eq!(owner.state(8), JobState::Done);
+    assert_eq!(owner.takes("a", 30.0), Some(4));
+    // An id may be used again, and another run may hold on to a run.
+    owner.add(
+        vec![in_run("third", Priority::Low, job(1, "still", &[3]))],
+        31.0,
+    );
+    assert_eq!(owner.dispatcher.forget(&film("new")), 0);
+    assert_eq!(owner.dispatcher.forget(&film("nobody")), 0);
+}
+
+#[test]
 fn malformed_graphs_are_refused_whole() {
     let mut owner = Owner::new(Settings::default());
     let mut add = |jobs| owner.dispatcher.add(jobs, at(0.0)).unwrap_err();
