@@ -4,6 +4,7 @@
 mod bound;
 mod film;
 mod machines;
+mod plan;
 mod random;
 mod rows;
 mod shots;
@@ -12,6 +13,7 @@ mod world;
 pub use bound::{Bound, bound};
 pub use film::{FilmShape, PlannedJob, film};
 pub use machines::Machine;
+pub use plan::plan;
 pub use random::{Draws, P95_OVER_P50_4};
 pub use rows::{Row, all, table};
 pub use shots::{ShotsShape, shots};

@@ -44,6 +44,9 @@ pub struct PlannedJob {
     pub job: Job,
     /// What it takes on a Spark, without loading and transfer, in seconds.
     pub spark_secs: f64,
+    /// What it takes on classes of device of which that is known by itself, in seconds, whatever
+    /// their speed.
+    pub class_secs: BTreeMap<String, f64>,
     /// Its outputs' sizes, in bytes.
     pub output_bytes: Vec<u64>,
 }
@@ -127,6 +130,7 @@ impl Maker {
         self.jobs.push(PlannedJob {
             job,
             spark_secs: about.secs,
+            class_secs: BTreeMap::new(),
             output_bytes: about.output_bytes,
         });
         id

@@ -1,5 +1,7 @@
 //! Work of known shape without models: independent shots and one chain, log-normal costs.
 
+use std::collections::BTreeMap;
+
 use engine_base::{ContentHash, Key};
 
 use super::film::PlannedJob;
@@ -79,6 +81,7 @@ pub fn shots(shape: ShotsShape, run: &str, seed: u64) -> Result<Vec<PlannedJob>,
                 engine_build: None,
             },
             spark_secs: secs,
+            class_secs: BTreeMap::new(),
             output_bytes: vec![1_000_000],
         });
         if joins {

@@ -10,7 +10,9 @@ use super::film::PlannedJob;
 use super::machines::Machine;
 use super::random::Draws;
 use crate::cost::{CostModel, Work};
-use crate::dispatch::{AddError, Dispatcher, KeyError, Settings};
+use crate::dispatch::{AddError, Dispatcher, JobState, KeyError, Settings};
+use crate::job::JobId;
+use crate::lease::Failure;
 use crate::names::{DeviceClass, NameError};
 use crate::placement::Placement;
 use play::Play;
@@ -83,6 +85,8 @@ pub struct Outcome {
     pub done: usize,
     /// Jobs that failed.
     pub failed: usize,
+    /// Why each of them did.
+    pub failures: Vec<(JobId, Failure)>,
     /// Results that came after another one of the same job.
     pub late: usize,
     /// Jobs begun a second time beside a slow worker.
@@ -116,6 +120,12 @@ pub enum SimulateError {
     /// A key.
     #[error("cannot simulate: {0}")]
     Key(#[from] KeyError),
+    /// Nobody to do the work.
+    #[error("cannot simulate {jobs} jobs on no machine")]
+    NoMachine {
+        /// How many there are.
+        jobs: usize,
+    },
     /// The dispatcher let jobs lie.
     #[error(
         "the simulation came to nothing after {events} events at {at_secs} s: {open} of {jobs} jobs have not ended"
@@ -201,13 +211,35 @@ fn measured(scenario: &Scenario) -> Result<CostModel, NameError> {
 /// # Errors
 /// When the case is malformed, or the dispatcher breaks one of its promises.
 pub fn run(scenario: &Scenario, placement: Box<dyn Placement>) -> Result<Outcome, SimulateError> {
+    run_with(scenario, placement, measured(scenario)?)
+}
+
+/// Play a case with what is known of costs.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn run_with(
+    scenario: &Scenario,
+    placement: Box<dyn Placement>,
+    costs: CostModel,
+) -> Result<Outcome, SimulateError> {
+    if scenario.machines.is_empty() {
+        let jobs = scenario.jobs.len();
+        return Err(SimulateError::NoMachine { jobs });
+    }
     let secs = true_secs(scenario);
-    let dispatcher = Dispatcher::new(Settings::default(), placement, measured(scenario)?);
+    let dispatcher = Dispatcher::new(Settings::default(), placement, costs);
     let mut play = Play::new(scenario, dispatcher, &secs)?;
     let end = play.play_out()?;
     let makespan_secs = Duration::from_micros(end).as_secs_f64();
     let counts = play.dispatcher.counts();
+    let jobs = scenario.jobs.iter().map(|planned| planned.job.id);
+    let failures = jobs.filter_map(|id| match play.dispatcher.state(id) {
+        Some(JobState::Failed { reason }) => Some((id, reason)),
+        _ => None,
+    });
     Ok(Outcome {
+        failures: failures.collect(),
         makespan_secs,
         bound: bound(&scenario.jobs, &secs, &scenario.machines),
         work_secs: secs.iter().sum(),

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use flow_cluster::placement::{CriticalPath, FirstCome, RoundRobin};
 use flow_cluster::simulate::{
-    Failures, Machine, Outcome, P95_OVER_P50_4, Scenario, ShotsShape, Unsure, run, shots,
+    Failures, Machine, Outcome, P95_OVER_P50_4, Scenario, ShotsShape, Unsure, plan, run, shots,
 };
+
+use crate::support::{GB, advert, costs, job, spark};
 
 const JOBS: usize = 120 + 84 + 360 + 60 + 1;
 
@@ -162,4 +164,31 @@ fn two_hundred_shots_scale() {
     assert!(four >= 3.7 && four_untold >= 3.7, "{speedups:?}");
     // Without knowing the long ones, one that begins last may run on alone.
     assert!(sixteen >= 13.0 && sixteen_untold >= 12.0, "{speedups:?}");
+}
+
+#[test]
+fn a_plan_says_how_long_real_jobs_take_and_which_fit_nowhere() {
+    let mut jobs: Vec<_> = (0..8).map(|id| job(id, "clip", &[])).collect();
+    jobs.push(job(8, "still", &[0, 1, 2, 3, 4, 5, 6, 7]));
+    let two = [spark("a"), spark("b")];
+    let outcome = plan(&jobs, &two, &costs()).unwrap();
+    assert_eq!((outcome.done, outcome.failed), (9, 0));
+    // Four rounds of a clip and a still, at the mean of what was measured.
+    let near = (410.0..450.0).contains(&outcome.makespan_secs);
+    assert!(near, "{outcome:?}");
+    // A device that is five times as fast is worth five.
+    let unlike = [spark("a"), advert("fast", "fast", 96 * GB)];
+    let faster = plan(&jobs, &unlike, &costs()).unwrap();
+    assert!((140.0..200.0).contains(&faster.makespan_secs), "{faster:?}");
+    jobs[3].working_bytes = 400 * GB;
+    let outcome = plan(&jobs, &two, &costs()).unwrap();
+    assert_eq!((outcome.done, outcome.failed), (7, 2));
+    let reason = outcome.failures[0].1.to_string();
+    assert!(reason.contains("400000000000"), "{reason}");
+    assert!(plan(&jobs, &[], &costs()).is_err());
+    // All of its memory is used by others, and nobody says until when.
+    let mut used = spark("a");
+    used.devices[0].memory_free_bytes = 0;
+    let error = plan(&jobs, &[used], &costs()).unwrap_err();
+    assert!(error.to_string().contains("7 of 9 jobs"), "{error}");
 }

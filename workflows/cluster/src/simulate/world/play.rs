@@ -21,6 +21,10 @@ const ASK_MICROS: u64 = 10_000_000;
 const TELL_MICROS: u64 = 20_000_000;
 /// A stopped machine needs this long until it can take something else.
 const STOP_MICROS: u64 = 2_000_000;
+/// The owner looks for jobs that no machine can take this often.
+const LOOK_MICROS: u64 = 60_000_000;
+/// When nothing at all has run for this long, nothing will.
+const STILL_MICROS: u64 = 86_400_000_000;
 /// More events than any case that comes to its end has.
 const MOST_EVENTS: u64 = 20_000_000;
 
@@ -50,6 +54,8 @@ enum Event {
     Back {
         machine: usize,
     },
+    /// The owner looks for jobs that no machine can take.
+    Look,
 }
 
 struct Running {
@@ -86,6 +92,8 @@ pub(super) struct Play<'s> {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     pushed: u64,
     ended: usize,
+    /// When a job was last begun.
+    last_began: u64,
     pub(super) late: usize,
     pub(super) duplicates: usize,
     pub(super) leases: usize,
@@ -127,7 +135,7 @@ impl<'s> Play<'s> {
                 intent: 0,
                 running: None,
                 stops_until: 0,
-                loaded: Vec::new(),
+                loaded: about.loaded(),
                 has: BTreeSet::new(),
             });
         }
@@ -143,6 +151,7 @@ impl<'s> Play<'s> {
             events: BinaryHeap::new(),
             pushed: 0,
             ended: 0,
+            last_began: 0,
             late: 0,
             duplicates: 0,
             leases: 0,
@@ -157,6 +166,7 @@ impl<'s> Play<'s> {
         let now = play.clock.monotonic();
         let effects = play.dispatcher.add(jobs.collect(), now)?;
         play.heed(effects)?;
+        play.push(LOOK_MICROS, Event::Look);
         if let Some(Failures { first, .. }) = scenario.failures {
             let at = u64::try_from(first.as_micros()).unwrap_or(u64::MAX);
             play.push(at, Event::Fail { count: 0 });
@@ -235,7 +245,10 @@ impl<'s> Play<'s> {
     pub(super) fn play_out(&mut self) -> Result<u64, SimulateError> {
         let mut played = 0;
         while self.ended < self.scenario.jobs.len() {
-            let next = self.events.pop().filter(|_| played < MOST_EVENTS);
+            let still = self.now_micros.saturating_sub(self.last_began) > STILL_MICROS
+                && self.hosts.iter().all(|host| host.running.is_none());
+            let goes_on = played < MOST_EVENTS && !still;
+            let next = self.events.pop().filter(|_| goes_on);
             let Some(Reverse((at, _, event))) = next else {
                 return Err(SimulateError::Stuck {
                     events: played,
@@ -276,6 +289,12 @@ impl<'s> Play<'s> {
                 }
                 Ok(())
             }
+            Event::Look => {
+                let effects = self.dispatcher.tick(self.clock.monotonic());
+                self.heed(effects)?;
+                self.push(self.now_micros + LOOK_MICROS, Event::Look);
+                Ok(())
+            }
             Event::Back { machine } => {
                 if let Some(host) = self.hosts.get_mut(machine) {
                     host.up = true;
@@ -307,6 +326,7 @@ impl<'s> Play<'s> {
 
     fn begin(&mut self, machine: usize, lease: &Lease) -> Result<(), SimulateError> {
         self.leases += 1;
+        self.last_began = self.now_micros;
         self.duplicates += usize::from(lease.duplicate);
         let inputs = self.dispatcher.inputs(lease.job).unwrap_or_default();
         let (Some(job), Some(host)) = (
@@ -325,7 +345,7 @@ impl<'s> Play<'s> {
                 return Err(SimulateError::TooEarly { job });
             };
             if host.has.insert(content) {
-                transfer_secs += 0.005 + input.bytes as f64 / host.about.link_bytes_per_sec as f64;
+                transfer_secs += 0.005 + input.bytes as f64 / host.about.link_rate();
             }
         }
         host.loaded
@@ -336,7 +356,7 @@ impl<'s> Play<'s> {
             host.loaded.retain(|(model, _)| *model != need.model);
             host.loaded.push((need.model, need.bytes));
             if !known {
-                let secs = 1.0 + need.bytes as f64 / host.about.disk_bytes_per_sec as f64;
+                let secs = host.about.load_secs(need.model, need.bytes);
                 load_secs = Some(secs);
                 self.loads += 1;
             }
@@ -350,7 +370,8 @@ impl<'s> Play<'s> {
                 memory_bytes: host.about.memory_bytes,
             });
         }
-        let run_secs = secs * host.about.ails / host.about.speed;
+        let known = planned.class_secs.get(&host.about.class).copied();
+        let run_secs = known.unwrap_or(secs / host.about.speed) * host.about.ails;
         let overhead_secs = self.scenario.overhead.as_secs_f64();
         let total = overhead_secs + transfer_secs + load_secs.unwrap_or_default() + run_secs;
         let total_micros = micros(total);
