@@ -294,13 +294,14 @@ proptest! {
         let longest = ails * jobs.iter().map(|job| job.spark_secs).fold(0.0, f64::max);
         let mut machines = Machine::sparks(machines);
         machines[0].ails = ails;
+        // The time away is no multiple of it: also a lone machine is up for half a second.
         let every = f64::from(every_secs);
         let scenario = Scenario {
             name: "random".to_owned(),
             machines,
             jobs,
             unsure: Unsure { measured: seed % 2 == 0, luck_sigma: 0.0, belief_sigma: 0.5 },
-            failures: Some(Failures { first: at(5.0), every: at(every), away: at(60.0) }),
+            failures: Some(Failures { first: at(5.0), every: at(every), away: at(61.5) }),
             lease: at(30.0),
             overhead: at(0.01),
             seed,
@@ -313,7 +314,7 @@ proptest! {
             .unwrap();
             prop_assert_eq!(outcome.done + outcome.failed, 60);
             // Where the longest job fits between two failures, none uses up its deliveries.
-            let calm = every > 60.0 + 2.0 * longest;
+            let calm = every > 62.0 + 2.0 * longest;
             prop_assert!(!calm || outcome.failed == 0, "{:?}", outcome);
             let whole = outcome.failed == 0;
             prop_assert!(!whole || outcome.over_bound() >= 1.0 - 1e-9, "{:?}", outcome);
