@@ -1,0 +1,42 @@
+//! Jobs on many workers: what a job is, what it will cost, who takes it, and what happens when a
+//! worker, a lease or a result goes wrong.
+//!
+//! Duty: one state machine, [`Dispatcher`], that decides; a [`CostModel`] learned from
+//! measurements; a [`Placement`] policy; rules that [`split`] work into jobs; and a [`simulate`]d
+//! cluster that drives the very same code. It must not know engines, node types' meaning, film or
+//! files, reads no clock (time is handed in, see [`engine_base::Clock`]) and starts no threads.
+//!
+//! Waits for: the transport (NATS JetStream: stream, leases by acks, worker registry, watchdog),
+//! the worker process, and artifacts over HTTP. They call [`Dispatcher`]'s events and carry
+//! [`WorkerAdvert`], [`Job`], [`Lease`] and [`Failure`] as messages; nothing here pretends to be
+//! them.
+//!
+//! Invariants: equal events at equal times give equal decisions; a job is counted done at most
+//! once; every job ends (done, failed with a reason, or cancelled) as long as events keep coming;
+//! a result is harmless however often it arrives.
+
+mod advert;
+mod cost;
+mod dispatch;
+mod job;
+mod join;
+mod lease;
+mod names;
+pub mod placement;
+pub mod simulate;
+pub mod split;
+mod version;
+
+pub use advert::{Device, LoadedModel, WorkerAdvert};
+pub use cost::{
+    CostBasis, CostError, CostModel, CostRow, CostStore, MemoryCosts, Prediction, Rates, Work,
+};
+pub use dispatch::{
+    AddError, Counts, Dispatcher, Done, DoneOutcome, Effects, JobState, KeyError, Settings, Waits,
+};
+pub use job::{Held, Input, Job, JobId, ModelNeed, NodeType, Output, Priority, Source};
+pub use join::{JoinLine, JoinLineError};
+pub use lease::{Attempt, Failure, Lease, LeaseId, Remedy};
+pub use names::{DeviceClass, NameError, RunId, WorkerId};
+pub use placement::{Placement, Refusal};
+pub use version::{NATS_AT_LEAST, PROTOCOL, Protocol, Version, VersionError, check_nats};
