@@ -170,7 +170,7 @@ function OpenStory({ state }: { state: ProjectState }) {
       <div className="flex h-full min-h-0">
         {left && <aside aria-label={t("story.outline")} className="flex w-64 shrink-0 flex-col border-r border-line bg-panel @max-[44rem]/main:absolute @max-[44rem]/main:top-11 @max-[44rem]/main:bottom-0 @max-[44rem]/main:left-0 @max-[44rem]/main:z-20 @max-[44rem]/main:shadow-float">
           <div className="flex h-11 shrink-0 items-center justify-between gap-2 pr-1.5 pl-3.5">
-            <span className="numeric truncate text-sm text-quiet">{t("story.counts", { scenes: state.script.scenes.length, shots, time: clockText(state.film.secs) })}</span>
+            <span className="numeric truncate text-sm text-quiet">{t("story.counts", { scenes: t("story.scenes", { count: state.script.scenes.length }), shots: t("story.shots", { count: shots }), time: clockText(state.film.secs) })}</span>
             <IconButton icon={Search} size="sm" label={t("story.find")} keys="Mod+F" on={finding} onClick={() => setFinding(!finding)} />
           </div>
           {finding ? <Find project={project} onClose={() => setFinding(false)} /> : <Outline script={state.script} lint={lint} />}
