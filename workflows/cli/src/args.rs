@@ -165,6 +165,10 @@ pub(crate) struct FilmArgs {
     #[arg(long, value_parser = ["ultrafast", "veryfast", "fast", "medium", "slow"])]
     pub(crate) preset: Option<String>,
 
+    /// Let the script take the place of edits made in the project since one was read into it
+    #[arg(long)]
+    pub(crate) replace: bool,
+
     /// Draw the subtitles into the picture too
     #[arg(long)]
     pub(crate) burn: bool,

@@ -89,6 +89,7 @@ fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioEr
     });
     let request = FilmRequest {
         script: args.script.clone(),
+        replace: args.replace,
         premise,
         folders: args.stills.iter().chain(&args.sounds).cloned().collect(),
         size,

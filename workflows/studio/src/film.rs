@@ -1,5 +1,6 @@
 //! A film from a script: project, files, plan, run, export.
 
+mod import;
 mod made_from;
 mod manner;
 mod noting;
@@ -19,20 +20,19 @@ use flow_story::{FrameSize, Script};
 use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
 use serde::Serialize;
 
+use self::import::{import, may_replace};
 use self::made_from::{manifest_of, script_of};
 pub(crate) use self::manner::Manner;
 use self::noting::Noting;
 pub(crate) use self::pictures::{Look, PicturesWanted};
 pub(crate) use self::reading::{format_of, load_script};
 use self::reading::{lengths, lint, name_files, read_script};
-use crate::command::{Command, Edit};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::library::Library;
 use crate::manifest::Manifest;
 use crate::premise::{self, PremiseRequest};
 use crate::project::{EXTENSION, Project};
-use crate::rewrite;
 use crate::script::ScriptWarning;
 use crate::studio::Studio;
 use crate::voices::{self, Speaking, SpokenFilm};
@@ -43,6 +43,8 @@ use crate::{enlarge, export, fault, memory};
 pub struct FilmRequest {
     /// Script to import first; absent makes the project's film again.
     pub script: Option<PathBuf>,
+    /// Let the script replace edits made in the project since its script was read.
+    pub replace: bool,
     /// Premise to write the script from, in the place of `script`.
     pub premise: Option<PremiseRequest>,
     /// Folders of pictures, videos and sounds that the script names.
@@ -305,7 +307,8 @@ impl Studio {
         if let Some(mut script) = imported {
             script.film.size = request.size.or(script.film.size);
             script.film.fps = request.fps.or(script.film.fps);
-            import(&project, &script)?;
+            let replace = request.replace || matches!(given, Given::Manifest(_));
+            import(&project, &script, replace)?;
             fault::pass("project.imported");
         }
         let mut script = range::only(project.script()?, request.only.as_ref())?;
@@ -407,11 +410,14 @@ impl Studio {
         }
         format.fps = request.fps.unwrap_or(format.fps);
         let folders = &request.folders;
-        let written =
-            premise::script(premise, &format, folders, project, watcher.as_ref(), cancel)?;
+        let may_write = || may_replace(project, request.replace);
+        let watching = watcher.as_ref();
+        let written = premise::script(
+            premise, &format, folders, project, may_write, watching, cancel,
+        )?;
         if let Some(script) = written {
             let script = self.fitted(script, &format, &request.speaking, watcher, cancel)?;
-            import(project, &script)?;
+            import(project, &script, request.replace)?;
             premise::remember(premise, &format, folders, project)?;
             let path = premise::write_beside(&script, out)?;
             watcher.event(StudioEvent::Stage {
@@ -483,13 +489,6 @@ impl Studio {
             None => Ok(None),
         }
     }
-}
-
-fn import(project: &Project, script: &Script) -> Result<(), StudioError> {
-    let script = rewrite::to_value(script)?;
-    project
-        .command(Command::Edit(Edit::ImportScript { script }))
-        .map(drop)
 }
 
 /// Project folder and film file.

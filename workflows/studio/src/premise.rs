@@ -66,6 +66,7 @@ pub(crate) fn script(
     format: &FilmFormat,
     folders: &[PathBuf],
     project: &Project,
+    may_write: impl FnOnce() -> Result<(), StudioError>,
     watcher: &dyn Watcher,
     cancel: &CancelToken,
 ) -> Result<Option<Script>, StudioError> {
@@ -74,6 +75,7 @@ pub(crate) fn script(
     if project.db().setting(WRITTEN_FOR)?.as_ref() == Some(&identity) && project.script().is_ok() {
         return Ok(None);
     }
+    may_write()?;
     new_script(request, format, pictures, watcher, cancel).map(Some)
 }
 

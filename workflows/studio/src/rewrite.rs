@@ -201,7 +201,8 @@ impl Studio {
         let present = project.script()?;
         let format = format_of(&present)?;
         let (premise, folders) = (&request.premise, &request.folders);
-        let written = premise::script(premise, &format, folders, &project, watcher, cancel)?;
+        let asked = || Ok(()); // A proposal replaces nothing.
+        let written = premise::script(premise, &format, folders, &project, asked, watcher, cancel)?;
         let Some(script) = written else {
             return Ok(RewriteReport {
                 proposal: None,
