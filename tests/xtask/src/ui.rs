@@ -135,7 +135,20 @@ pub(crate) fn studio(root: &Path, args: &[String]) -> Result<()> {
     build(root)?;
     let mut studio = Command::new(film::build(root)?);
     studio.args(["serve", "--ui"]).args(args);
-    steps::pass(&mut studio)
+    become_program(&mut studio)
+}
+
+/// Runs `command` in the place of this process, so that what ends the task ends the program.
+#[cfg(unix)]
+fn become_program(command: &mut Command) -> Result<()> {
+    let error = std::os::unix::process::CommandExt::exec(command);
+    bail!("cannot start {}: {error}", command.get_program().display())
+}
+
+/// Runs `command` and waits for it.
+#[cfg(not(unix))]
+fn become_program(command: &mut Command) -> Result<()> {
+    steps::pass(command)
 }
 
 #[cfg(test)]
