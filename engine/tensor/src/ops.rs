@@ -24,7 +24,7 @@ mod upsample;
 pub use add::add;
 pub use argmax::argmax;
 pub use attention::{AttentionSpec, KvKind, KvRows, QueryRow, attention};
-pub use case::{Bound, Case, Op, Outcome};
+pub use case::{Bound, Case, Op, Outcome, numbers, words};
 pub use conv2d::{Activation, Conv2d, ConvEnd, conv2d};
 pub use embedding::embedding;
 pub use halve::halve_bicubic;

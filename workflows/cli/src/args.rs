@@ -36,7 +36,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a film from a script and stills, videos and sounds
+    /// Make a film from a premise or a script, with your stills, videos and sounds
     #[command(after_help = FILM_EXAMPLES)]
     Film(Box<FilmArgs>),
     /// Make a film again from its own file
@@ -223,7 +223,7 @@ pub(crate) struct UpscaleArgs {
     pub(crate) to: PathBuf,
 
     /// How many times larger
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=2))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = scale())]
     pub(crate) scale: u8,
 
     /// Id of an upscaler, or path of its weights: safetensors of an SRVGG (Real-ESRGAN compact) or
@@ -405,4 +405,10 @@ pub(crate) enum CacheCommand {
         #[arg(long)]
         repair: bool,
     },
+}
+
+/// The factors that pictures are made larger by.
+fn scale() -> impl clap::builder::TypedValueParser<Value = u8> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+    PossibleValuesParser::new(["2"]).try_map(|text| text.parse::<u8>())
 }

@@ -40,23 +40,7 @@ pub struct Op {
     pub cases: fn() -> Vec<Case>,
 }
 
-/// Numbers for cases: -1 to 1, from a seed (SplitMix64).
-pub(crate) fn numbers(seed: u64, count: usize) -> Vec<f32> {
-    words(seed, count)
-        .map(|word| (word >> 40) as f32 / 8_388_608.0 - 1.0)
-        .collect()
-}
-
-/// Words for cases.
-pub(crate) fn words(seed: u64, count: usize) -> impl Iterator<Item = u64> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (0..count).map(move |_| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    })
-}
+pub(crate) use engine_tensor::ops::{numbers, words};
 
 /// As bfloat16, nearest.
 pub(crate) fn to_bf16(values: &[f32]) -> Vec<u16> {

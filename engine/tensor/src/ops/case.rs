@@ -87,14 +87,14 @@ pub struct Op {
 }
 
 /// Numbers for cases: -1 to 1, from a seed.
-pub(crate) fn numbers(seed: u64, count: usize) -> Vec<f32> {
+pub fn numbers(seed: u64, count: usize) -> Vec<f32> {
     words(seed, count)
         .map(|word| (word >> 40) as f32 / 8_388_608.0 - 1.0)
         .collect()
 }
 
 /// Words for cases (SplitMix64).
-pub(crate) fn words(seed: u64, count: usize) -> impl Iterator<Item = u64> {
+pub fn words(seed: u64, count: usize) -> impl Iterator<Item = u64> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (0..count).map(move |_| {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
