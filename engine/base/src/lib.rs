@@ -21,5 +21,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use code::Code;
 pub use datum::{Datum, DatumError};
 pub use hash::{ContentHash, ContentHasher, HashParseError, Key};
-pub use progress::{NoProgress, ProgressEvent, ProgressSink, SecondsLeft};
+pub use progress::{
+    NoProgress, PREVIEW_SIDE_PX, Preview, ProgressEvent, ProgressSink, SecondsLeft,
+};
 pub use rational::{Rational, RationalError};

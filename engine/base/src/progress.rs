@@ -18,10 +18,61 @@ pub struct ProgressEvent {
     pub secs_left: Option<f64>,
 }
 
+/// Longest side of a [`Preview`].
+pub const PREVIEW_SIDE_PX: u32 = 320;
+
+/// A small picture of what is being made, to look at meanwhile; never a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// Width, at most [`PREVIEW_SIDE_PX`].
+    pub width_px: u32,
+    /// Height, at most [`PREVIEW_SIDE_PX`].
+    pub height_px: u32,
+    /// `width_px * height_px` pixels of red, green and blue, rows from the top.
+    pub rgb: Vec<u8>,
+}
+
+impl Preview {
+    /// A picture of `size_px` (width, height) made smaller: `at` gives the colour of one of its
+    /// pixels by column and row. Nothing for a picture without pixels.
+    pub fn sampled(size_px: (usize, usize), at: impl Fn(usize, usize) -> [u8; 3]) -> Option<Self> {
+        let (width, height) = size_px;
+        let longer = width.max(height);
+        if width == 0 || height == 0 {
+            return None;
+        }
+        let side = longer.min(PREVIEW_SIDE_PX as usize);
+        let scaled = |length: usize| (length * side / longer).max(1);
+        let (small_width, small_height) = (scaled(width), scaled(height));
+        let mut rgb = Vec::with_capacity(small_width * small_height * 3);
+        for y in 0..small_height {
+            for x in 0..small_width {
+                let column = (2 * x + 1) * width / (2 * small_width);
+                let row = (2 * y + 1) * height / (2 * small_height);
+                rgb.extend_from_slice(&at(column, row));
+            }
+        }
+        Some(Self {
+            width_px: u32::try_from(small_width).ok()?,
+            height_px: u32::try_from(small_height).ok()?,
+            rgb,
+        })
+    }
+}
+
 /// Takes progress reports. Called from any thread, often; it must return quickly.
 pub trait ProgressSink: Send + Sync {
     /// Take one report.
     fn report(&self, event: ProgressEvent);
+
+    /// Whether a picture of what is being made would be looked at now. To be asked before one is
+    /// made, which costs time.
+    fn wants_preview(&self) -> bool {
+        false
+    }
+
+    /// Take a picture of what is being made.
+    fn preview(&self, _picture: Preview) {}
 }
 
 /// Takes reports and drops them.
@@ -84,6 +135,19 @@ impl SecondsLeft {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_preview_is_small_and_keeps_the_shape() {
+        let of = |size: (usize, usize)| Preview::sampled(size, |x, y| [x as u8, y as u8, 0]);
+        let wide = of((1280, 720)).unwrap();
+        assert_eq!((wide.width_px, wide.height_px), (320, 180));
+        assert_eq!(wide.rgb.len(), 320 * 180 * 3);
+        let small = of((3, 2)).unwrap();
+        assert_eq!(small.rgb[..9], [0, 0, 0, 1, 0, 0, 2, 0, 0]);
+        let thin = of((10_000, 1)).unwrap();
+        assert_eq!((thin.width_px, thin.height_px), (320, 1));
+        assert_eq!(of((0, 5)), None);
+    }
 
     #[test]
     fn estimates_from_the_recent_rate() {

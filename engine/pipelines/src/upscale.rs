@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use engine_base::{CancelToken, Code, ProgressEvent, ProgressSink, SecondsLeft};
+use engine_base::{CancelToken, Code, Preview, ProgressEvent, ProgressSink, SecondsLeft};
 use engine_models::{LoadError, PictureError, PictureMemory, PictureModel, load_picture_model};
 use engine_tensor::ops::halve_bicubic;
 use engine_tensor::{Cpu, TensorError};
@@ -206,6 +206,11 @@ impl Upscaler {
                 secs_left: left.update(started.elapsed(), done as f64),
             });
             self.run_tile(picture, tile, &mut out, &mut memory, cancel)?;
+            if progress.wants_preview()
+                && let Some(picture) = so_far(&out)
+            {
+                progress.preview(picture);
+            }
         }
         progress.report(ProgressEvent {
             what: "upscaling".to_owned(),
@@ -277,6 +282,23 @@ impl Upscaler {
         halve_bicubic(&self.cpu, &large, (4 * height, 4 * width), &mut half)?;
         Ok(half)
     }
+}
+
+/// A small picture of what is drawn already; the rest is black.
+fn so_far(picture: &Raster) -> Option<Preview> {
+    let (width, height) = (picture.width_px as usize, picture.height_px as usize);
+    let channels = usize::from(picture.channels);
+    let value = |at: usize| match &picture.samples {
+        Samples::U8(values) => values.get(at).copied().unwrap_or(0),
+        Samples::U16(values) => values.get(at).map_or(0, |value| (value >> 8) as u8),
+    };
+    Preview::sampled((width, height), |x, y| {
+        let at = (y * width + x) * channels;
+        match channels {
+            3 | 4 => [value(at), value(at + 1), value(at + 2)],
+            _ => [value(at); 3],
+        }
+    })
 }
 
 /// An empty picture of twice the size.

@@ -173,6 +173,16 @@ pub(crate) struct FilmArgs {
     #[arg(long)]
     pub(crate) burn: bool,
 
+    /// How loud the film becomes, in LUFS: -16 (web), -14 (large video sites), -23 (television in
+    /// Europe), -24 (in America), or off
+    #[arg(
+        long,
+        value_name = "LUFS",
+        default_value = "-16",
+        allow_hyphen_values = true
+    )]
+    pub(crate) loudness: String,
+
     /// Voice of the narrator, as `longtake speak --list` shows them
     #[arg(long, value_name = "ID")]
     pub(crate) voice: Option<String>,

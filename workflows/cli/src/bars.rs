@@ -68,6 +68,7 @@ impl Watcher for Bars {
         match event {
             StudioEvent::Stage { what } => {
                 self.bar.set_style(style("{spinner} {msg}"));
+                let what = what.text;
                 self.bar.set_message(what.clone());
                 *self
                     .stage
@@ -100,7 +101,7 @@ impl Watcher for Bars {
                         .suspend(|| tracing_free_line(&format!("note: {what}")));
                 }
             }
-            StudioEvent::Node { .. } => {}
+            StudioEvent::Node { .. } | StudioEvent::Preview { .. } => {}
         }
     }
 }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use engine_base::{CancelToken, Code};
 use flow_studio::{
-    FilmReport, FilmRequest, PlanReport, PremiseRequest, RunRequest, Speaking, Studio, StudioError,
-    StudioOptions, Watcher,
+    FilmReport, FilmRequest, LoudnessTarget, PlanReport, PremiseRequest, RunRequest, Speaking,
+    Studio, StudioError, StudioOptions, Watcher,
 };
 use serde_json::{Value, json};
 
@@ -99,6 +99,7 @@ fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioEr
         crf: args.crf,
         preset: args.preset.clone(),
         burn_subtitles: args.burn,
+        loudness: loudness(&args.loudness)?,
         speaking: Speaking {
             off: args.mute,
             narrator: args.voice.clone(),
@@ -416,4 +417,16 @@ fn nodes(cli: &Cli, type_name: Option<&str>) -> Result<u8, StudioError> {
         ));
     }
     Ok(0)
+}
+
+/// What `--loudness` asks for.
+fn loudness(text: &str) -> Result<LoudnessTarget, StudioError> {
+    let wanted = if text == "off" { "as it is" } else { text };
+    let mut known = LoudnessTarget::ALL.into_iter();
+    known
+        .find(|target| target.as_str() == wanted)
+        .ok_or_else(|| {
+            let message = format!("--loudness: expected -16, -14, -23, -24 or off, got {text:?}");
+            StudioError::new(Code::BadInput, message)
+        })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine_base::ProgressEvent;
+use engine_base::{Preview, ProgressEvent};
 
 /// How a node ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,13 @@ pub enum RunEvent {
         element: usize,
         /// What it told.
         progress: ProgressEvent,
+    },
+    /// A running call shows what it makes; at most twice a second for each call.
+    NodePreview {
+        /// Node of the document.
+        display: Arc<str>,
+        /// The picture.
+        picture: Arc<Preview>,
     },
     /// A node is done with all its elements.
     NodeFinished {

@@ -6,7 +6,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use engine_base::{Code, ContentHash, Key, ProgressEvent, ProgressSink};
+use engine_base::{Code, ContentHash, Key, Preview, ProgressEvent, ProgressSink};
 use flow_graph::{Exactness, Lane, Node, NodeContext, NodeError, Outcome};
 use flow_store::{NewResult, Provenance};
 
@@ -249,6 +249,7 @@ impl Worker {
             id,
             display,
             last: Mutex::new(None),
+            last_preview: Mutex::new(None),
         };
         let context = NodeContext {
             artifacts: &shared.artifacts,
@@ -458,7 +459,11 @@ struct CallProgress<'a> {
     id: Arc<str>,
     display: Arc<str>,
     last: Mutex<Option<Duration>>,
+    last_preview: Mutex<Option<Duration>>,
 }
+
+/// Shortest time between two previews of a call.
+const PREVIEW: Duration = Duration::from_millis(500);
 
 impl ProgressSink for CallProgress<'_> {
     fn report(&self, event: ProgressEvent) {
@@ -481,6 +486,26 @@ impl ProgressSink for CallProgress<'_> {
             display: Arc::clone(&self.display),
             element: self.place.element,
             progress: event,
+        });
+    }
+
+    fn wants_preview(&self) -> bool {
+        let now = self.shared.clock.monotonic();
+        let mut last = self
+            .last_preview
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let due = last.is_none_or(|last| now.saturating_sub(last) >= PREVIEW);
+        if due {
+            *last = Some(now);
+        }
+        due
+    }
+
+    fn preview(&self, picture: Preview) {
+        self.shared.observer.event(&RunEvent::NodePreview {
+            display: Arc::clone(&self.display),
+            picture: Arc::new(picture),
         });
     }
 }

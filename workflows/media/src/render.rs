@@ -482,6 +482,11 @@ pub fn encode_frames(
             };
             let frame = frame?;
             encoder.push(&frame)?;
+            if progress.wants_preview()
+                && let Some(picture) = frame.preview()
+            {
+                progress.preview(picture);
+            }
             // Only a spare: when the pool is full the frame is dropped.
             drop(free_send.try_send(frame));
             progress.report(ProgressEvent {

@@ -23,9 +23,13 @@ mod waveform;
 
 pub use convert::{Converted, convert};
 pub use duck::duck_reach;
-pub use encode::{EncodeOptions, EncodeReport, SoundFormat, encode_film};
+pub use encode::{
+    EncodeOptions, EncodeReport, FileLoudness, SoundFormat, encode_film, loudness_of,
+};
 pub use limiter::Limiter;
-pub use loudness::{Loudness, MAX_GAIN_DB, SILENCE_DBTP, SILENCE_LUFS, TARGET_LUFS, measure};
+pub use loudness::{
+    Loudness, MAX_GAIN_DB, SILENCE_DBTP, SILENCE_LUFS, TARGET_LUFS, measure, measure_for,
+};
 pub use mix::{MixReport, SourceNote, mix};
 pub use reader::SoundReader;
 pub use wave::{WaveReader, WaveWriter};

@@ -21,7 +21,7 @@ use image::ImageEncoder as _;
 
 use self::colour::{ColourSample, RowConverter};
 use self::raw::{Raw, Samples};
-pub use self::save::{SavePicture, SaveSamples, check_still_name, save_still};
+pub use self::save::{SavePicture, SaveSamples, check_still_name, jpeg_of, save_still};
 use crate::{MediaError, Picture, Pixels};
 
 /// Longest side that is read.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine_base::{ContentHash, Datum};
 use flow_graph::{DocNode, Document, Link, Mode, NodeId};
 use flow_timeline::{Card, CardRole, FilmPlan, PlannedMix, PlannedSegment, SourceKind, SourceRef};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::basic::ListJoin;
 use crate::film::Fonts;
@@ -38,6 +38,47 @@ pub struct FilmOptions<'a> {
     pub preset: &'a str,
     /// Whether subtitles are drawn into the picture too.
     pub burn_subtitles: bool,
+    /// How loud the film becomes.
+    pub loudness: LoudnessTarget,
+}
+
+/// How loud a film becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoudnessTarget {
+    /// -16 LUFS: players on phones and in browsers.
+    #[default]
+    Web,
+    /// -14 LUFS: what large video sites bring films to.
+    Streaming,
+    /// -23 LUFS: television in Europe (EBU R 128).
+    Broadcast,
+    /// -24 LUFS: television in America (ATSC A/85).
+    Television,
+    /// As the mix is.
+    AsItIs,
+}
+
+impl LoudnessTarget {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Web,
+        Self::Streaming,
+        Self::Broadcast,
+        Self::Television,
+        Self::AsItIs,
+    ];
+
+    /// As `film.loudness` takes it: LUFS, or words for none.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Web => "-16",
+            Self::Streaming => "-14",
+            Self::Broadcast => "-23",
+            Self::Television => "-24",
+            Self::AsItIs => "as it is",
+        }
+    }
 }
 
 impl Default for FilmOptions<'_> {
@@ -46,6 +87,7 @@ impl Default for FilmOptions<'_> {
             crf: 18,
             preset: "medium",
             burn_subtitles: false,
+            loudness: LoudnessTarget::default(),
         }
     }
 }
@@ -130,6 +172,8 @@ pub fn film_document(
         let joined = film.join("mixes", mixes);
         let loudness = film.add("loudness", "film.loudness");
         film.link(&loudness, "mixes", joined.clone());
+        let target = options.loudness.as_str();
+        film.set(&loudness, "target", Datum::from(target));
         let encode = film.add("sound", "film.sound_encode");
         film.link(&encode, "mixes", joined);
         film.link(&encode, "loudness", Link::new(loudness, "loudness"));

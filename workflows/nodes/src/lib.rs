@@ -19,8 +19,8 @@ use std::sync::Arc;
 use flow_graph::{Node, Registry};
 
 pub use compile::{
-    CompileError, FilmDocument, FilmFile, FilmFiles, FilmOptions, SpeechLines, film_document,
-    speech_document,
+    CompileError, FilmDocument, FilmFile, FilmFiles, FilmOptions, LoudnessTarget, SpeechLines,
+    film_document, speech_document,
 };
 pub use film::Fonts;
 pub use language::{LlmSource, language_node_types};

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::text::Coded;
+
 /// Most faults that are reported at once.
 pub const FAULTS_MAX: usize = 50;
 
@@ -29,6 +31,9 @@ pub struct Fault {
     /// The nearest right thing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
+    /// The whole of it as a code with values, where it has one.
+    #[serde(skip)]
+    pub coded: Option<Box<Coded>>,
 }
 
 impl fmt::Display for Fault {

@@ -5,6 +5,7 @@ use flow_timeline::{Blend, FilmFormat};
 use crate::check::place;
 use crate::fault::Fault;
 use crate::length::{LENGTH_SECS_MAX, Length};
+use crate::sayings::{ScriptText as Say, coded};
 use crate::script::{Credits, Script, Shot};
 use crate::transition::Transition;
 use crate::tree::{At, Faults};
@@ -99,6 +100,10 @@ pub(crate) fn lay<'s>(
             problem: "the film is too long".to_owned(),
             got: format!("{start} frames"),
             expected: format!("at most {longest}, a day"),
+            coded: coded(&Say::FilmTooLong {
+                frames: start,
+                most: longest,
+            }),
             ..Fault::default()
         });
     }
@@ -110,12 +115,13 @@ fn fits(laid: &Laid<'_>, format: &FilmFormat, faults: &mut Faults) {
         Some(_) => place("shot", laid.id),
         None => CREDITS_ID.to_owned(),
     };
-    let fault = |field: &str, problem: &str, got: String, expected: String| Fault {
+    let fault = |field: &str, problem: &str, got: String, expected: String, say: &Say| Fault {
         place: place.clone(),
         field: field.to_owned(),
         problem: problem.to_owned(),
         got,
         expected,
+        coded: coded(say),
         ..Fault::default()
     };
     let frames = laid.frames;
@@ -127,6 +133,7 @@ fn fits(laid: &Laid<'_>, format: &FilmFormat, faults: &mut Faults) {
                 "the shot is shorter than a frame",
                 format!("{frames} frames"),
                 expected,
+                &Say::ShorterThanFrame {},
             )
         });
     }
@@ -140,6 +147,11 @@ fn fits(laid: &Laid<'_>, format: &FilmFormat, faults: &mut Faults) {
                 "the shot is shorter than its transitions",
                 got,
                 expected,
+                &Say::ShorterThanTransitions {
+                    frames_in: laid.frames_in,
+                    frames_out: laid.frames_out,
+                    frames,
+                },
             )
         });
     } else if laid.fade_in + laid.fade_out > laid.body() {
@@ -151,6 +163,11 @@ fn fits(laid: &Laid<'_>, format: &FilmFormat, faults: &mut Faults) {
                 "the shot is shorter than its fades",
                 got,
                 expected,
+                &Say::ShorterThanFades {
+                    frames_in: laid.fade_in,
+                    frames_out: laid.fade_out,
+                    frames: laid.body(),
+                },
             )
         });
     }
@@ -158,7 +175,8 @@ fn fits(laid: &Laid<'_>, format: &FilmFormat, faults: &mut Faults) {
         faults.push(At::default(), || {
             let got = format!("a fade of {} frames and a transition", laid.fade_out);
             let expected = "one of the two".to_owned();
-            fault("fade_out", "the shot goes out twice", got, expected)
+            let say = Say::GoesOutTwice {};
+            fault("fade_out", "the shot goes out twice", got, expected, &say)
         });
     }
 }

@@ -28,10 +28,12 @@ mod origin;
 mod parse;
 mod plan;
 mod producer;
+mod sayings;
 mod script;
 mod speaker;
 mod speech;
 mod spoken;
+mod text;
 mod transition;
 mod tree;
 mod value;
@@ -54,12 +56,14 @@ pub use producer::{
     ProduceEvent, ProduceOptions, Produced, Writing, choose_pictures, match_pictures, near_json,
     produce,
 };
+pub use sayings::ScriptText;
 pub use script::{
     CastMember, Colour, Credits, FilmSettings, FrameSize, Line, MusicCue, Place, SCRIPT_VERSION,
     Scene, Script, Shot, ShotSound, ShotSoundKind, Title, VideoUse,
 };
 pub use speech::{CUE_COLUMNS_MAX, CUE_ROWS_MAX};
 pub use spoken::{Fitted, SpokenLine, WordTime, fit_lines, speech_name};
+pub use text::{Coded, Figure, TextValue, figure};
 pub use transition::Transition;
 pub use value::ValueError;
 pub use write::{to_json, to_markdown};

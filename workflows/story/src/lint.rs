@@ -14,8 +14,10 @@ use crate::length::Length;
 use crate::lines::ScriptLines;
 use crate::moves::MoveKind;
 use crate::plan::Assets;
+use crate::sayings::ScriptText as Say;
 use crate::script::{Script, Shot};
 use crate::speech::{columns, cues, place_all, place_lines, shown};
+use crate::text::{Coded, figure};
 use crate::tree::Faults;
 
 /// Fastest speech that is still followed, in words a second (180 a minute).
@@ -41,6 +43,10 @@ pub struct Warning {
     pub problem: String,
     /// What would mend it.
     pub fix: String,
+    /// The problem as a code with values.
+    pub problem_coded: Coded,
+    /// What would mend it as a code with values.
+    pub fix_coded: Coded,
     /// The same as a change that can be made at once, where one change does it.
     pub mend: Option<Mend>,
 }
@@ -111,21 +117,16 @@ struct Linter<'l> {
 }
 
 impl Linter<'_> {
-    fn warn(
-        &mut self,
-        place: &str,
-        field: &str,
-        rule: &'static str,
-        problem: String,
-        fix: impl Into<String>,
-    ) {
+    fn warn(&mut self, place: &str, field: &str, rule: &'static str, problem: &Say, fix: &Say) {
         self.warnings.push(Warning {
             line: self.lines.line_of(place, field),
             place: place.to_owned(),
             field: field.to_owned(),
             rule,
-            problem,
-            fix: fix.into(),
+            problem: problem.to_string(),
+            fix: fix.to_string(),
+            problem_coded: problem.coded(),
+            fix_coded: fix.coded(),
             mend: None,
         });
     }
@@ -147,37 +148,32 @@ impl Linter<'_> {
             let asked = length.frames(self.format.fps);
             if got != asked {
                 let (got_secs, asked_secs) = (self.secs(got), self.secs(asked));
-                let problem = format!(
-                    "the film is {got} frames ({got_secs:.2} s), {asked} ({asked_secs:.2} s) were \
-                     asked for"
-                );
-                let way = if got > asked { "shorten" } else { "lengthen" };
-                let fix = format!("{way} shots by {} frames together", got.abs_diff(asked));
-                self.warn("", "length", "film-length", problem, fix);
+                let problem = Say::FilmLength {
+                    got,
+                    got_secs: figure(got_secs, 2),
+                    asked,
+                    asked_secs: figure(asked_secs, 2),
+                };
+                let frames = (got - asked).abs();
+                let fix = if got > asked {
+                    Say::ShortenShots { frames }
+                } else {
+                    Say::LengthenShots { frames }
+                };
+                self.warn("", "length", "film-length", &problem, &fix);
             }
         }
         if script.credits.is_none() && script.title.trim().is_empty() {
-            self.warn(
-                "",
-                "title",
-                "no-title",
-                "the film has no title".to_owned(),
-                "give it one",
-            );
+            let (problem, fix) = (Say::NoTitle {}, Say::GiveTitle {});
+            self.warn("", "title", "no-title", &problem, &fix);
         }
         let titled = script.shots().flat_map(|shot| &shot.titles);
         if !titled
             .into_iter()
             .any(|title| title.role == CardRole::Title)
         {
-            let problem = "no shot shows a title".to_owned();
-            self.warn(
-                "",
-                "title",
-                "no-title",
-                problem,
-                "add '- title: ...' to a shot",
-            );
+            let (problem, fix) = (Say::NoTitleShown {}, Say::AddTitle {});
+            self.warn("", "title", "no-title", &problem, &fix);
         }
     }
 
@@ -202,20 +198,24 @@ impl Linter<'_> {
                     .position(|said| said.speaker == name)
                     .unwrap_or(0);
                 let near = nearest(name, script.cast.iter().map(|member| member.name.as_str()));
-                let fix = near.map_or_else(
-                    || format!("add {name} to the cast"),
-                    |near| format!("write {near}, or add {name} to the cast"),
-                );
-                let problem = format!("{name:?} speaks but is not in the cast");
+                let name = name.to_owned();
+                let fix = match near {
+                    Some(near) => Say::WriteOrAddToCast {
+                        near,
+                        name: name.clone(),
+                    },
+                    None => Say::AddToCast { name: name.clone() },
+                };
+                let problem = Say::UnknownSpeaker { name: name.clone() };
                 let field = format!("line {}", number + 1);
                 self.warn(
                     &place("shot", &shot.id),
                     &field,
                     "unknown-speaker",
-                    problem,
-                    fix,
+                    &problem,
+                    &fix,
                 );
-                self.mend(Mend::AddCast(name.to_owned()));
+                self.mend(Mend::AddCast(name));
             }
         }
         let acted: Vec<String> = script
@@ -229,14 +229,15 @@ impl Linter<'_> {
         {
             let name = member.name.to_lowercase();
             if !acted.iter().any(|action| action.contains(&name)) {
-                let problem = format!("{:?} is in the cast but in no shot", member.name);
-                let fix = "give them a line or an action, or take them out";
+                let problem = Say::UnusedCast {
+                    name: member.name.clone(),
+                };
                 self.warn(
                     &place("cast", &member.name),
                     "name",
                     "unused-cast",
-                    problem,
-                    fix,
+                    &problem,
+                    &Say::UseOrDropCast {},
                 );
                 self.mend(Mend::Remove);
             }
@@ -251,14 +252,15 @@ impl Linter<'_> {
             .iter()
             .filter(|each| !used.contains(each.id.as_str()))
         {
-            let problem = format!("no scene is at {:?}", each.id);
-            let fix = "give it a scene, or take it out";
+            let problem = Say::UnusedPlace {
+                place: each.id.clone(),
+            };
             self.warn(
                 &place("place", &each.id),
                 "id",
                 "unused-place",
-                problem,
-                fix,
+                &problem,
+                &Say::UseOrDropPlace {},
             );
             self.mend(Mend::Remove);
         }
@@ -288,12 +290,10 @@ impl Linter<'_> {
         missing.retain(|(_, _, name)| !name.is_empty() && !names.contains(*name));
         for (place, field, name) in missing {
             let near = nearest(name, names.iter().map(String::as_str));
-            let fix = near.map_or_else(
-                || "put the file there, or name another".to_owned(),
-                |near| format!("did you mean {near:?}?"),
-            );
-            let problem = format!("there is no file {name:?}");
-            self.warn(&place, &field, "missing-file", problem, fix);
+            let fix = near.map_or(Say::PutFile {}, |name| Say::DidYouMean { name });
+            let name = name.to_owned();
+            let problem = Say::MissingFile { name };
+            self.warn(&place, &field, "missing-file", &problem, &fix);
         }
     }
 
@@ -302,25 +302,14 @@ impl Linter<'_> {
         let secs = self.secs(laid.frames);
         let shows = !shot.picture.is_empty() || shot.video.is_some() || shot.colour.is_some();
         if !shows && !self.assets.pictures_of_shots.contains_key(&shot.id) {
-            let problem = "the shot shows nothing".to_owned();
-            self.warn(
-                &place,
-                "",
-                "missing-picture",
-                problem,
-                "name a picture, video or colour",
-            );
+            let (problem, fix) = (Say::ShowsNothing {}, Say::NamePicture {});
+            self.warn(&place, "", "missing-picture", &problem, &fix);
             self.mend(Mend::Colour("black".to_owned()));
         }
         if secs < 0.5 {
-            let problem = format!("the shot is seen for {secs:.2} s");
-            self.warn(
-                &place,
-                "length",
-                "short-shot",
-                problem,
-                "make it at least 0.5 s",
-            );
+            let secs = figure(secs, 2);
+            let (problem, fix) = (Say::ShortShot { secs }, Say::AtLeastHalf {});
+            self.warn(&place, "length", "short-shot", &problem, &fix);
             self.mend(Mend::Length(tenths(0.5)));
         }
         self.speech(shot, laid, &place, secs);
@@ -332,19 +321,19 @@ impl Linter<'_> {
                 .length
                 .map_or(left, |length| length.frames(self.format.fps));
             if wanted > left {
-                let problem = format!(
-                    "the title would stay {} frames past the shot",
-                    wanted - left
-                );
-                let fix = format!("start it earlier or keep it for {left} frames");
-                self.warn(&place, &field, "title-past-shot", problem, fix);
+                let frames = wanted - left;
+                let problem = Say::TitlePastShot { frames };
+                let fix = Say::TitleEarlier { frames: left };
+                self.warn(&place, &field, "title-past-shot", &problem, &fix);
             }
             let seen = self.secs(wanted.min(left).max(0));
             let needed = 1.0 + columns(&title.text) as f64 / TITLE_COLUMNS_PER_SEC;
             if seen < needed {
-                let problem = format!("the title is seen for {seen:.2} s");
-                let fix = format!("show it for {needed:.1} s or shorten it");
-                self.warn(&place, &field, "title-too-short", problem, fix);
+                let secs = figure(seen, 2);
+                let problem = Say::TitleTooShort { secs };
+                let secs = figure(needed, 1);
+                let fix = Say::TitleLonger { secs };
+                self.warn(&place, &field, "title-too-short", &problem, &fix);
             }
         }
         if let MoveKind::Roll { from, to, zoom, .. } = shot.camera.kind {
@@ -353,9 +342,12 @@ impl Linter<'_> {
             let aspect = f64::from(self.format.width_px) / f64::from(self.format.height_px);
             let needed = angle.cos() + aspect.max(1.0 / aspect) * angle.sin();
             if zoom + 1e-9 < needed {
-                let problem = format!("the roll shows black corners at zoom {zoom}");
-                let fix = format!("zoom to {:.2} or more", (needed * 100.0).ceil() / 100.0);
-                self.warn(&place, "move", "roll-corners", problem, fix);
+                let problem = Say::RollCorners {
+                    zoom: figure(zoom, 2),
+                };
+                let zoom = figure((needed * 100.0).ceil() / 100.0, 2);
+                let fix = Say::ZoomTo { zoom };
+                self.warn(&place, "move", "roll-corners", &problem, &fix);
             }
         }
     }
@@ -368,10 +360,15 @@ impl Linter<'_> {
             .sum();
         let needed = words as f64 / WORDS_PER_SEC;
         if needed > secs {
-            let problem = format!("{words} words in {secs:.2} s are too many to be said");
-            let most = (secs * WORDS_PER_SEC).floor();
-            let fix = format!("lengthen the shot to {needed:.1} s or cut to {most} words");
-            self.warn(place, "line 1", "speech-rate", problem, fix);
+            let problem = Say::TooManyWords {
+                words: words as i64,
+                secs: figure(secs, 2),
+            };
+            let fix = Say::LengthenOrCut {
+                secs: figure(needed, 1),
+                words: (secs * WORDS_PER_SEC).floor() as i64,
+            };
+            self.warn(place, "line 1", "speech-rate", &problem, &fix);
             self.mend(Mend::Length(tenths(needed)));
         }
         for said in place_lines(0, laid, self.format, self.assets) {
@@ -380,13 +377,13 @@ impl Linter<'_> {
                 said.spoken.is_some() || self.assets.sound_secs.contains_key(&said.line.voice);
             let field = format!("line {}", said.number);
             if voiced && over > 0 {
-                let problem = format!("the voice goes on {:.2} s past the shot", self.secs(over));
-                let fix = "lengthen the shot, or keep it if it should carry over";
-                self.warn(place, &field, "voice-past-shot", problem, fix);
+                let secs = figure(self.secs(over), 2);
+                let (problem, fix) = (Say::VoicePastShot { secs }, Say::LengthenOrKeep {});
+                self.warn(place, &field, "voice-past-shot", &problem, &fix);
             }
             if said.first_frame >= laid.end() {
-                let problem = "the line begins after the shot's end".to_owned();
-                self.warn(place, &field, "line-past-shot", problem, "start it earlier");
+                let (problem, fix) = (Say::LinePastShot {}, Say::StartEarlier {});
+                self.warn(place, &field, "line-past-shot", &problem, &fix);
             }
         }
     }
@@ -406,12 +403,14 @@ impl Linter<'_> {
                 .find(|line| line.first_frame <= cue.first_frame);
             let Some(line) = line else { continue };
             let text = cue.text.replace('\n', " ");
-            let problem = format!("the subtitle {text:?} runs at {rate:.0} characters a second");
+            let rate = figure(rate, 0);
+            let problem = Say::SubtitleTooFast { text, rate };
             let wanted = columns(&cue.text) as f64 / CUE_COLUMNS_PER_SEC;
-            let fix = format!("give it {wanted:.1} s or fewer words");
+            let secs = figure(wanted, 1);
+            let fix = Say::GiveTime { secs };
             let place = place("shot", laid[line.shot].id);
             let field = format!("line {}", line.number);
-            self.warn(&place, &field, "subtitle-too-fast", problem, fix);
+            self.warn(&place, &field, "subtitle-too-fast", &problem, &fix);
         }
     }
 }

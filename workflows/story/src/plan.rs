@@ -14,6 +14,7 @@ use crate::layout::{Laid, lay};
 use crate::length::Length;
 use crate::lines::ScriptLines;
 use crate::mix;
+use crate::sayings::{ScriptText as Say, coded};
 use crate::script::{Script, Shot};
 use crate::speech::{cues, place_all};
 use crate::spoken::SpokenLine;
@@ -109,6 +110,7 @@ fn no_room(id: &str, field: &str, faults: &mut Faults) {
         place: check::place("shot", id),
         field: field.to_owned(),
         problem: "there is no frame left for it".to_owned(),
+        coded: coded(&Say::NoFrameLeft {}),
         expected: "a start before the shot's end, or a longer shot".to_owned(),
         ..Fault::default()
     });
@@ -119,6 +121,7 @@ fn unheard(id: &str, field: &str, faults: &mut Faults) {
         place: check::place("shot", id),
         field: field.to_owned(),
         problem: "the film ends before it can be spoken".to_owned(),
+        coded: coded(&Say::Unheard {}),
         expected: "longer shots, shorter lines, a quicker pace or silent lines".to_owned(),
         ..Fault::default()
     });
@@ -136,6 +139,9 @@ fn missing_files(script: &Script, assets: &Assets, faults: &mut Faults) {
             place: place(),
             field: field(),
             problem: "there is no such file".to_owned(),
+            coded: coded(&Say::NoSuchFile {
+                name: excerpt(name),
+            }),
             got: excerpt(name),
             expected: format!("the name of one of {} files", names.len()),
             suggestion: nearest(name, names.iter().map(String::as_str)),
@@ -283,6 +289,7 @@ impl Planner<'_> {
             place: check::place("shot", &shot.id),
             field: "picture".to_owned(),
             problem: "the shot shows nothing".to_owned(),
+            coded: coded(&Say::ShowsNothing {}),
             expected: "a picture, a video or a colour".to_owned(),
             ..Fault::default()
         });

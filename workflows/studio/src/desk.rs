@@ -18,10 +18,13 @@ mod media;
 pub mod models;
 mod perform;
 pub mod project;
+pub mod proxy;
 pub mod queue;
+pub mod relink;
 pub mod render;
 mod rewriting;
 mod sample;
+mod schema;
 pub mod script_form;
 pub mod settings;
 mod state;
@@ -41,8 +44,9 @@ use flow_store::jobs::JobsDb;
 use serde_json::Value;
 
 pub use self::bindings::typescript;
-pub use self::list::{CommandEntry, CommandKind};
+pub use self::list::{CommandEntry, CommandKind, all as commands};
 pub use self::media::Thumb;
+pub(crate) use self::schema::Schemas;
 
 use self::events::DeskEvent;
 use self::settings::Settings;
@@ -50,7 +54,9 @@ use self::state::OpenProject;
 use self::worker::Queue;
 use crate::config;
 use crate::error::StudioError;
+use crate::join;
 use crate::project::Project;
+use crate::say::Said;
 use crate::studio::{Studio, StudioOptions};
 
 /// Events that are kept for clients that come back.
@@ -106,6 +112,8 @@ pub struct Desk {
     session: String,
     /// Files outside of stores that were told of, by content.
     files: Mutex<BTreeMap<ContentHash, PathBuf>>,
+    /// Copies that play on pages, by what they are copies of; or why there is none.
+    proxies: Mutex<BTreeMap<ContentHash, Result<ContentHash, Said>>>,
     /// One studio at a time writes the data folder.
     _lock: File,
 }
@@ -157,6 +165,7 @@ impl Desk {
             watchers: Mutex::default(),
             session: uuid::Uuid::now_v7().to_string(),
             files: Mutex::default(),
+            proxies: Mutex::default(),
             _lock: lock,
         });
         desk.start_workers()?;
@@ -175,9 +184,9 @@ impl Desk {
         command.run(self, args)
     }
 
-    /// Every command, by name.
-    pub fn commands(&self) -> impl Iterator<Item = &CommandEntry> {
-        self.commands.values()
+    /// What it is, such as `longtake serve`.
+    pub fn program(&self) -> &str {
+        &self.options.program
     }
 
     /// What happens, for clients that follow.
@@ -325,10 +334,7 @@ fn take(folder: &Path) -> Result<File, StudioError> {
         .map_err(|error| StudioError::io("open the studio's lock", &path, &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            let message = format!("another studio runs on this machine already: {folder:?}");
-            Err(StudioError::new(Code::Busy, message))
-        }
+        Err(TryLockError::WouldBlock) => Err(join::busy(folder)),
         Err(TryLockError::Error(error)) => {
             Err(StudioError::io("lock the studio's folder", &path, &error))
         }

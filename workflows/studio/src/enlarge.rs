@@ -9,6 +9,7 @@ use flow_timeline::{FilmFormat, FilmPlan, Fit, SourceKind, SourceRef};
 
 use crate::error::StudioError;
 use crate::models::hub;
+use crate::say::{Said, Say};
 
 /// A picture that is shown at most this many times larger than it is stays as it is.
 const LARGEST_SCALE: f64 = 1.05;
@@ -21,7 +22,7 @@ pub(crate) fn choose(
     plan: &FilmPlan,
     files: &mut FilmFiles,
     store: &Store,
-) -> Result<Vec<String>, StudioError> {
+) -> Result<Vec<Said>, StudioError> {
     let zooms = zooms(plan);
     let mut small: Vec<SourceRef> = Vec::new();
     for (source, file) in files.iter() {
@@ -45,12 +46,11 @@ pub(crate) fn choose(
         return Ok(Vec::new());
     };
     if hub.path(&entry.id).is_none() {
-        let count = small.len();
-        return Ok(vec![format!(
-            "{count} pictures are smaller than they are shown and will look soft: `longtake models \
-             pull {}` fetches what makes them twice as large",
-            entry.id
-        )]);
+        let say = Say::SmallPictures {
+            count: small.len() as i64,
+            model: entry.id.clone(),
+        };
+        return Ok(vec![say.into()]);
     }
     for source in small {
         if let Some(file) = files.get_mut(&source) {

@@ -1,7 +1,11 @@
 //! What a shell is told while work goes on.
 
-use engine_base::ProgressEvent;
+use std::sync::Arc;
+
+use engine_base::{Preview, ProgressEvent};
 use serde::{Deserialize, Serialize};
+
+use crate::say::Said;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -10,7 +14,7 @@ pub enum StudioEvent {
     /// A stage of a command began.
     Stage {
         /// For people.
-        what: String,
+        what: Said,
     },
     /// How far the whole command has come; `of` is 0 when that is not known.
     Progress(ProgressEvent),
@@ -23,10 +27,18 @@ pub enum StudioEvent {
         /// How far it has come, while it runs.
         progress: Option<ProgressEvent>,
     },
+    /// A node shows what it makes.
+    #[serde(skip)]
+    Preview {
+        /// The node in the document.
+        node: String,
+        /// The picture.
+        picture: Arc<Preview>,
+    },
     /// Something a person should know; work goes on.
     Warning {
         /// What and what to do.
-        what: String,
+        what: Said,
     },
 }
 

@@ -1,5 +1,6 @@
 //! A film from a script: project, files, plan, run, export.
 
+mod failing;
 mod import;
 mod made_from;
 mod manner;
@@ -15,11 +16,13 @@ use std::sync::{Arc, Mutex};
 use engine_base::{CancelToken, Code, Rational};
 use flow_executor::RunReport;
 use flow_graph::Value;
-use flow_nodes::{FilmDocument, FilmFiles, FilmOptions, film_document};
+use flow_nodes::{FilmDocument, FilmFiles, FilmOptions, LoudnessTarget, film_document};
 use flow_story::{FrameSize, Script};
 use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
 use serde::Serialize;
 
+use self::failing::faulty;
+pub(crate) use self::failing::{failures, worst};
 use self::import::{import, may_replace};
 use self::made_from::{manifest_of, script_of};
 pub(crate) use self::manner::Manner;
@@ -33,6 +36,7 @@ use crate::library::Library;
 use crate::manifest::Manifest;
 use crate::premise::{self, PremiseRequest};
 use crate::project::{EXTENSION, Project};
+use crate::say::Say;
 use crate::script::ScriptWarning;
 use crate::studio::Studio;
 use crate::voices::{self, Speaking, SpokenFilm};
@@ -63,6 +67,8 @@ pub struct FilmRequest {
     pub preset: Option<String>,
     /// Draw the subtitles into the picture too.
     pub burn_subtitles: bool,
+    /// How loud the film becomes.
+    pub loudness: LoudnessTarget,
     /// Who speaks the lines.
     pub speaking: Speaking,
     /// Use small pictures as they are, and do not make them twice as large first.
@@ -170,7 +176,7 @@ impl Studio {
         let Ran { prepared, report } = &ran;
         if let Some(film) = self.result(report, &prepared.film.film, "film")? {
             watcher.event(StudioEvent::Stage {
-                what: "writing the film".into(),
+                what: Say::WritingFilm {}.into(),
             });
             let out = &prepared.out;
             if let Some(id) = &prepared.film.subtitles {
@@ -199,7 +205,7 @@ impl Studio {
         let mut prepared = self.prepare(request, given, Wanted::Film, watcher, cancel)?;
         let running = Arc::new(prepared.project.begin(cancel));
         watcher.event(StudioEvent::Stage {
-            what: "making the film".into(),
+            what: Say::MakingFilm {}.into(),
         });
         let targets = targets(&prepared.film);
         let report = self.execute(
@@ -336,7 +342,7 @@ impl Studio {
             watcher.event(StudioEvent::Warning { what: what.clone() });
         }
         watcher.event(StudioEvent::Stage {
-            what: "reading the files".into(),
+            what: Say::ReadingFiles {}.into(),
         });
         let mut library = Library::new(&project, &self.store, folders(request));
         if let Some(manifest) = manifest {
@@ -361,13 +367,14 @@ impl Studio {
             // What cannot be read at all fails its own shot only, when that is made.
             let probed = flow_media::probe::probe(&self.store.blob_path(&file.content)?);
             if probed.is_ok_and(|probed| probed.is_cut) {
-                let name = &source.name;
-                let what = format!("the end of {name:?} is missing: it is used as far as it goes");
+                let name = source.name.clone();
+                let what = Say::CutVideo { name };
                 noting.warn(ScriptWarning::of_film("cut-video", what));
             }
         }
         for missing in self.fonts.missing(&texts(&plan)) {
-            let what = format!("no font here has the character {missing:?}: it will be a box");
+            let character = missing.to_string();
+            let what = Say::NoFontHas { character };
             noting.warn(ScriptWarning::of_film("missing-character", what));
         }
         let manifest = match manifest {
@@ -378,6 +385,7 @@ impl Studio {
             crf: manifest.crf,
             preset: &manifest.preset,
             burn_subtitles: manifest.burn_subtitles,
+            loudness: manifest.loudness,
         };
         let film = film_document(&plan, &files, &spoken.lines, &options, &self.fonts).map_err(
             |error| StudioError::new(Code::BadInput, format!("cannot compile the film: {error}")),
@@ -421,7 +429,10 @@ impl Studio {
             premise::remember(premise, &format, folders, project)?;
             let path = premise::write_beside(&script, out)?;
             watcher.event(StudioEvent::Stage {
-                what: format!("the script is in {}", path.display()),
+                what: Say::ScriptIsIn {
+                    path: path.display().to_string(),
+                }
+                .into(),
             });
         }
         Ok(())
@@ -565,33 +576,4 @@ fn targets(film: &FilmDocument) -> Vec<String> {
         Some(&film.poster),
     ];
     all.into_iter().flatten().cloned().collect()
-}
-
-/// Failures as sentences, one for each node.
-pub(crate) fn failures(report: &RunReport) -> Vec<String> {
-    let failed = report
-        .errors
-        .iter()
-        .map(|error| format!("{}: {}", error.display, error.message));
-    let problems = report.problems.iter().map(ToString::to_string);
-    problems.chain(failed).collect()
-}
-
-/// The failure that weighs most: what the machine refuses stops everything else too, and a
-/// person mends it first.
-pub(crate) fn worst(report: &RunReport) -> Option<Code> {
-    let codes = report.errors.iter().map(|error| error.code);
-    let problems = report.problems.iter().map(|_| Code::BadInput);
-    codes.chain(problems).max_by_key(|code| match code {
-        Code::DiskFull => 3,
-        Code::NotPermitted | Code::OutOfMemory | Code::Io => 2,
-        Code::Corrupt => 1,
-        _ => 0,
-    })
-}
-
-fn faulty(faults: &[flow_story::Fault]) -> StudioError {
-    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    let message = format!("the film cannot be planned:\n  {}", lines.join("\n  "));
-    StudioError::new(Code::BadInput, message)
 }

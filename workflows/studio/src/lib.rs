@@ -17,6 +17,7 @@ mod events;
 mod export;
 mod fault;
 mod film;
+mod join;
 mod library;
 mod llm_local;
 mod llm_remote;
@@ -31,6 +32,7 @@ mod project;
 mod rewrite;
 mod rows;
 mod samples;
+mod say;
 mod script;
 mod serve;
 mod speak;
@@ -48,7 +50,9 @@ pub use engine_pipelines::{
 pub use error::StudioError;
 pub use events::{NodeState, StudioEvent, Watcher};
 pub use film::{FilmReport, FilmRequest};
+pub use flow_nodes::LoudnessTarget;
 pub use flow_story::{FrameSize, Length};
+pub use join::{Commands, RunningStudio};
 pub use llm_local::LocalLlm;
 pub use llm_remote::{Key, RemoteLlm, RemoteOptions};
 pub use manifest::RebuildReport;
@@ -64,6 +68,7 @@ pub use project::{EXTENSION, Project, send};
 pub use rewrite::{
     Accepted, RewriteReport, RewriteRequest, ScriptChange, diff_scripts, script_value, take_from,
 };
+pub use say::Said;
 pub use script::{ScriptWarning, check_script, convert_script, script_as_markdown};
 pub use serve::{Pages, ServeOptions, Server, Shell};
 pub use speak::{

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine_base::{CancelToken, Code, ContentHash};
-use flow_nodes::SpeechLines;
+use flow_nodes::{LoudnessTarget, SpeechLines};
 use serde::{Deserialize, Serialize};
 
 use crate::error::StudioError;
@@ -36,6 +36,9 @@ pub(crate) struct Manifest {
     pub(crate) preset: String,
     /// Whether subtitles were drawn into the picture.
     pub(crate) burn_subtitles: bool,
+    /// How loud it was made.
+    #[serde(default)]
+    pub(crate) loudness: LoudnessTarget,
 }
 
 /// A file of a film.
@@ -61,6 +64,7 @@ impl Manifest {
             crf: 0,
             preset: String::new(),
             burn_subtitles: false,
+            loudness: LoudnessTarget::default(),
         }
     }
 
@@ -148,6 +152,7 @@ impl Studio {
                 manifest.program,
                 env!("CARGO_PKG_VERSION")
             );
+            let what = what.into();
             watcher.event(StudioEvent::Warning { what });
         }
         let film = self.make(&request, Given::Manifest(&manifest), watcher, cancel)?;

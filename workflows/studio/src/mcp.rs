@@ -6,8 +6,9 @@ use std::io::{BufRead, Write};
 use engine_base::Code;
 use serde_json::{Value, json};
 
-use crate::desk::{CommandEntry, Desk};
+use crate::desk::{self, CommandEntry, Schemas};
 use crate::error::StudioError;
+use crate::join::Commands;
 
 /// Versions of the protocol that are spoken, newest first.
 const VERSIONS: [&str; 3] = ["2025-06-18", "2025-03-26", "2024-11-05"];
@@ -25,16 +26,36 @@ fn tool_name(command: &str) -> String {
     command.replace('.', "_")
 }
 
-fn tool(command: &CommandEntry) -> Value {
+/// The tools as a client is told of them.
+fn tools() -> Vec<Value> {
+    // Without schemas a tool can still be called: its types stand in its description.
+    let schemas = Schemas::of_commands().unwrap_or_default();
+    desk::commands()
+        .iter()
+        .map(|command| tool(command, &schemas))
+        .collect()
+}
+
+fn tool(command: &CommandEntry, schemas: &Schemas) -> Value {
     let types = command.arguments_in_typescript();
+    let (takes, gives) = command
+        .schemas(schemas)
+        .unwrap_or_else(|_no_schema| (json!({ "type": "object" }), json!({ "type": "object" })));
     json!({
         "name": tool_name(command.name),
         "title": command.name,
         "description": format!("{}\n\nArguments, in TypeScript:\n{types}", command.docs),
-        "inputSchema": { "type": "object" },
+        "inputSchema": takes,
+        "outputSchema": gives,
         "annotations": {
+            "title": command.docs,
             "readOnlyHint": command.is_query(),
-            "openWorldHint": false,
+            "destructiveHint": command.destroys(),
+            "idempotentHint": command.is_query(),
+            "openWorldHint": matches!(
+                command.name,
+                "models.pull" | "story.write" | "story.rewrite" | "settings.test_llm"
+            ),
         },
     })
 }
@@ -44,7 +65,7 @@ fn tool(command: &CommandEntry) -> Value {
 /// # Errors
 /// A line cannot be read or an answer not be written.
 pub fn serve_mcp(
-    desk: &Desk,
+    desk: &dyn Commands,
     input: &mut dyn BufRead,
     output: &mut dyn Write,
 ) -> Result<(), StudioError> {
@@ -79,7 +100,7 @@ fn refused(id: &Value, code: i64, message: &str) -> Value {
 }
 
 /// The answer to a message; notifications have none.
-fn answer(desk: &Desk, message: &Value) -> Option<Value> {
+fn answer(desk: &dyn Commands, message: &Value) -> Option<Value> {
     let Some(method) = message["method"].as_str() else {
         // An answer of the client's to something that was never asked.
         let is_answer = message.get("result").or(message.get("error")).is_some();
@@ -90,10 +111,7 @@ fn answer(desk: &Desk, message: &Value) -> Option<Value> {
     let result = match method {
         "initialize" => Ok(initialized(params)),
         "ping" => Ok(json!({})),
-        "tools/list" => {
-            let tools: Vec<Value> = desk.commands().map(tool).collect();
-            Ok(json!({ "tools": tools }))
-        }
+        "tools/list" => Ok(json!({ "tools": tools() })),
         "tools/call" => called(desk, params),
         other => Err((METHOD_NOT_FOUND, format!("there is no method {other:?}"))),
     };
@@ -116,10 +134,11 @@ fn initialized(params: &Value) -> Value {
     })
 }
 
-fn called(desk: &Desk, params: &Value) -> Result<Value, (i64, String)> {
+fn called(desk: &dyn Commands, params: &Value) -> Result<Value, (i64, String)> {
     let name = params["name"].as_str().unwrap_or_default();
-    let command = desk
-        .commands()
+    let commands = desk::commands();
+    let command = commands
+        .iter()
         .find(|command| tool_name(command.name) == name);
     let Some(command) = command else {
         return Err((INVALID_PARAMS, format!("there is no tool {name:?}")));
@@ -131,14 +150,17 @@ fn called(desk: &Desk, params: &Value) -> Result<Value, (i64, String)> {
     // What a command fails with is for the agent to read, and no failure of the protocol.
     Ok(match desk.call(command.name, args) {
         Ok(value) => {
-            let mut result = json!({
-                "content": [{ "type": "text", "text": value.to_string() }],
+            let text = value.to_string();
+            // Structured content is an object always: a list is the `value` of one.
+            let structured = match value {
+                Value::Object(_) => value,
+                other => json!({ "value": other }),
+            };
+            json!({
+                "content": [{ "type": "text", "text": text }],
+                "structuredContent": structured,
                 "isError": false,
-            });
-            if value.is_object() {
-                result["structuredContent"] = value;
-            }
-            result
+            })
         }
         Err(error) => json!({
             "content": [{

@@ -113,7 +113,7 @@ pub(crate) fn handing_on<'a>(
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         if *last != event.what {
             last.clone_from(&event.what);
-            let what = event.what.clone();
+            let what = event.what.as_str().into();
             watcher.event(StudioEvent::Stage { what });
         }
         watcher.event(StudioEvent::Progress(event));

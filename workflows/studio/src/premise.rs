@@ -15,6 +15,7 @@ use crate::events::{StudioEvent, Watcher};
 use crate::llm_local::LocalLlm;
 use crate::llm_remote::{Key, RemoteLlm, RemoteOptions};
 use crate::project::Project;
+use crate::say::Say;
 use crate::{config, library, models, samples};
 
 /// Setting of a project that holds the request its script was written for.
@@ -90,7 +91,7 @@ pub(crate) fn new_script(
     // A premise without words is refused before any model is loaded.
     flow_story::Premise::read(&request.text).map_err(refused)?;
     watcher.event(StudioEvent::Stage {
-        what: "loading the language model".into(),
+        what: Say::LoadingLanguageModel {}.into(),
     });
     let mut llm = model(request.llm.as_deref(), cancel)?;
     let options = ProduceOptions {
@@ -103,7 +104,9 @@ pub(crate) fn new_script(
     };
     let made = write(&request.text, &options, llm.as_mut(), watcher, cancel)?;
     for note in &made.notes {
-        watcher.event(StudioEvent::Warning { what: note.clone() });
+        watcher.event(StudioEvent::Warning {
+            what: note.as_str().into(),
+        });
     }
     Ok(made.script)
 }
@@ -179,7 +182,8 @@ fn write(
     let mut watch = |event: &flow_story::ProduceEvent<'_>| {
         if stage != event.stage {
             stage = event.stage;
-            let what = format!("writing the script: {stage}");
+            let stage = stage.to_owned();
+            let what = Say::WritingScript { stage }.into();
             watcher.event(StudioEvent::Stage { what });
         }
         watcher.event(StudioEvent::Progress(ProgressEvent {

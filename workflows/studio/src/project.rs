@@ -1,22 +1,25 @@
 //! An open project: its film, its edits, its owner.
 
+mod words;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine_base::{CancelToken, Clock, Code, ProgressEvent};
-use flow_store::StoreError;
 use flow_store::project::{Change, CommandRecord, Entity, ProjectDb};
 use flow_story::Script;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+pub(crate) use self::words::label;
 use crate::command::{Command, Edit, Job, Kind, System};
 use crate::error::StudioError;
 use crate::fault;
 use crate::owner::{self, Ownership};
 use crate::rewrite;
 use crate::rows::{self, Rows};
+use crate::say::{Said, Say};
 
 /// Ending of a project folder's name.
 pub const EXTENSION: &str = "longtake";
@@ -46,7 +49,7 @@ pub(crate) struct EditDone {
     /// Rows that changed.
     pub(crate) changed: usize,
     /// What was done, in a few words.
-    pub(crate) label: String,
+    pub(crate) label: Said,
 }
 
 struct Running {
@@ -73,8 +76,8 @@ impl Project {
         }
         let exists = folder.join("project.db").is_file();
         if !exists && !create {
-            let message = format!("there is no project here: {folder:?}");
-            return Err(StudioError::new(Code::NotFound, message));
+            let path = folder.display().to_string();
+            return Err(StudioError::said(Code::NotFound, &Say::NoProject { path }));
         }
         let lock_was_there = folder.join("owner.lock").exists();
         if !exists {
@@ -159,7 +162,7 @@ impl Project {
     ///
     /// # Errors
     /// The database cannot be read or written.
-    pub(crate) fn step(&self, back: bool) -> Result<Option<String>, StudioError> {
+    pub(crate) fn step(&self, back: bool) -> Result<Option<Said>, StudioError> {
         let record = self.core.step(back)?;
         Ok(record.map(|record| label(&record.name, &record.body)))
     }
@@ -464,34 +467,6 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
     }
 }
 
-/// An edit of the undo log in a few words.
-pub(crate) fn label(name: &str, body: &Value) -> String {
-    let text = |field: &str| body[field].as_str().unwrap_or_default();
-    let row = || match text("kind") {
-        "film" => "film".to_owned(),
-        kind => format!("{kind} {}", text("id")),
-    };
-    match name {
-        "import_script" => match body["script"]["title"].as_str() {
-            Some(title) => format!("script {title:?} read in"),
-            None => "script read in".to_owned(),
-        },
-        "take" => "changes taken".to_owned(),
-        "set" => format!("{}: {}", row(), text("field").trim_start_matches('/')),
-        "add" => {
-            let name = body["body"]["id"]
-                .as_str()
-                .or(body["body"]["name"].as_str());
-            format!("{} {} added", text("kind"), name.unwrap_or_default())
-        }
-        "remove" => format!("{} removed", row()),
-        "move" => format!("{} moved", row()),
-        "restore" => format!("snapshot {:?} restored", text("name")),
-        "several" if !text("label").is_empty() => text("label").chars().take(200).collect(),
-        other => other.replace('_', " "),
-    }
-}
-
 fn row_id<'a>(
     rows: &'a Rows,
     kind: Kind,
@@ -576,12 +551,6 @@ pub(crate) fn set_field(body: &mut Value, pointer: &str, value: &Value) -> Resul
         }
     }
     Ok(())
-}
-
-impl From<StoreError> for StudioError {
-    fn from(error: StoreError) -> Self {
-        Self::new(error.code(), error.to_string())
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::command::Kind;
 use crate::error::StudioError;
 use crate::order;
+use crate::say::Say;
 
 /// Field of a shot row that names its scene's row.
 const SCENE: &str = "scene_row";
@@ -42,9 +43,12 @@ impl Rows {
             .find(|row| kind == Kind::Film || name_of(kind, row) == id);
         found.ok_or_else(|| {
             let known: Vec<&str> = self.of(kind).iter().map(|row| name_of(kind, row)).collect();
-            let (kind, known) = (kind.as_str(), known.join(", "));
-            let message = format!("there is no {kind} called {id:?}; there are: {known}");
-            StudioError::new(Code::NotFound, message)
+            let say = Say::NoRow {
+                kind: kind.as_str().to_owned(),
+                id: id.to_owned(),
+                known: known.join(", "),
+            };
+            StudioError::said(Code::NotFound, &say)
         })
     }
 

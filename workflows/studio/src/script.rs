@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use engine_base::Code;
+use flow_story::{Coded, TextValue};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::StudioError;
 use crate::film::{format_of, load_script};
+use crate::say::Said;
 
 /// Something that could be better in a script, or that a person should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +26,9 @@ pub struct ScriptWarning {
     pub message: String,
     /// What would mend it; empty where that is said already.
     pub fix: String,
+    /// The problem as a code with values, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coded: Option<Coded>,
 }
 
 impl ScriptWarning {
@@ -34,19 +39,40 @@ impl ScriptWarning {
             code: warning.rule.to_owned(),
             message: warning.to_string(),
             fix: warning.fix.clone(),
+            coded: Some(placed(warning)),
         }
     }
 
     /// About the film as a whole.
-    pub(crate) fn of_film(code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn of_film(code: &str, message: impl Into<Said>) -> Self {
+        let Said { text, coded } = message.into();
         Self {
             line: None,
             place: String::new(),
             code: code.to_owned(),
-            message: message.into(),
+            message: text,
             fix: String::new(),
+            coded,
         }
     }
+
+    /// Its sentence for people.
+    pub(crate) fn said(self) -> Said {
+        Said {
+            text: self.message,
+            coded: self.coded,
+        }
+    }
+}
+
+/// The problem of a warning with the thing that it is about.
+fn placed(warning: &flow_story::Warning) -> Coded {
+    let mut coded = warning.problem_coded.clone();
+    if !warning.place.is_empty() {
+        let place = TextValue::Text(warning.place.clone());
+        coded.values.insert("where".to_owned(), place);
+    }
+    coded
 }
 
 /// Warnings about the script at `path`: what could be better, and which named pictures are not in

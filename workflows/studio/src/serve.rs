@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::desk::{Desk, DeskOptions};
 use crate::error::StudioError;
+use crate::join::{self, Announced};
 
 /// Time that answers get to end when the server stops.
 const GRACE: Duration = Duration::from_millis(700);
@@ -113,6 +114,8 @@ pub struct Server {
     token: Token,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
+    /// Others on this machine find it, as long as it runs.
+    announced: Option<Announced>,
 }
 
 impl Server {
@@ -133,6 +136,7 @@ impl Server {
         let token = Token::kept(&desk.data_folder().join(TOKEN_FILE)).map_err(internal)?;
         let gate = Gate::new(token.clone(), address, &options.names);
         let (stop, stopped) = watch::channel(false);
+        let announced = join::announce(desk.data_folder(), desk.program(), address)?;
         let app = routes::router(desk, gate, options.pages.clone(), stopped.clone());
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -153,6 +157,7 @@ impl Server {
             token,
             stop,
             thread: Some(thread),
+            announced: Some(announced),
         })
     }
 
@@ -185,6 +190,7 @@ impl Server {
     }
 
     fn end(&mut self) {
+        drop(self.announced.take());
         self.stop.send_replace(true);
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()

@@ -184,6 +184,7 @@ pub fn speak(
     let taken = pipeline.speak_each(request, cancel, &handing_on(watcher), &mut |sentence| {
         // Only of a text that can be spoken: an error says it otherwise.
         if let Some(what) = told.take() {
+            let what = what.into();
             watcher.event(StudioEvent::Warning { what });
         }
         let begin = written as f64 / f64::from(rate_hz);

@@ -221,7 +221,9 @@ pub fn upscale(
         let done =
             flow_nodes::upscale_still(&opened.upscaler, files, request.scale, cancel, &hand_on)?;
         for note in &done.notes {
-            watcher.event(StudioEvent::Warning { what: note.clone() });
+            watcher.event(StudioEvent::Warning {
+                what: note.as_str().into(),
+            });
         }
         (report.width_px, report.height_px) = (done.width_px, done.height_px);
         report.notes = done.notes;

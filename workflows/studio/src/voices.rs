@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::models::hub;
+use crate::say::{Said, Say};
 use crate::speak::{models_of, note_of, open_speech};
 use crate::studio::Studio;
 
@@ -108,7 +109,7 @@ pub(crate) struct SpokenFilm {
     /// Lines that were made now.
     pub(crate) made: u64,
     /// What was said about lines that stay silent.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Vec<Said>,
 }
 
 impl SpokenFilm {
@@ -153,7 +154,7 @@ impl Studio {
             return Ok(spoken);
         }
         watcher.event(StudioEvent::Stage {
-            what: "speaking the lines".into(),
+            what: Say::SpeakingLines {}.into(),
         });
         let (document, nodes) = speech_document(&spoken.lines);
         let targets: Vec<String> = nodes.values().cloned().collect();
@@ -171,11 +172,13 @@ impl Studio {
             let Some((sound, words)) = both else {
                 let line = spoken.lines.remove(name);
                 let error = report.errors.iter().find(|error| error.node == *node);
-                spoken.notes.push(format!(
-                    "a line stays silent: {}: {:?}",
-                    error.map_or("it gave no sound", |error| error.message.as_str()),
-                    line.map(|line| line.text).unwrap_or_default(),
-                ));
+                let say = Say::LineSilent {
+                    why: error
+                        .map_or("it gave no sound", |error| error.message.as_str())
+                        .to_owned(),
+                    text: line.map(|line| line.text).unwrap_or_default(),
+                };
+                spoken.notes.push(say.into());
                 continue;
             };
             let sound = line_sound(sound, words)
@@ -214,10 +217,11 @@ impl Studio {
         }
         let mut notes = spoken.notes;
         notes.push(match missing {
-            1 => "one line is to be spoken first; until then its length is an estimate".to_owned(),
-            _ => format!(
-                "{missing} lines are to be spoken first; until then their lengths are estimates"
-            ),
+            1 => Say::OneLineToSpeak {}.into(),
+            _ => Say::LinesToSpeak {
+                count: missing as i64,
+            }
+            .into(),
         });
         Ok(SpokenFilm {
             notes,
@@ -241,8 +245,8 @@ pub(crate) fn cast(script: &Script, speaking: &Speaking) -> Result<SpokenFilm, S
         Ok(pipeline) => pipeline.voices().to_vec(),
         Err(error) if speaking.narrator.is_some() => return Err(error),
         Err(error) => {
-            let what = format!("the lines are shown and not spoken: {}", error.message);
-            film.notes.push(what);
+            let say = Say::NotSpoken { why: error.message };
+            film.notes.push(say.into());
             return Ok(film);
         }
     };
@@ -253,12 +257,11 @@ pub(crate) fn cast(script: &Script, speaking: &Speaking) -> Result<SpokenFilm, S
     };
     let Some(narrator) = narrator else {
         let known: Vec<&str> = voices.iter().map(|voice| voice.language.as_str()).collect();
-        film.notes.push(format!(
-            "no voice on this machine speaks {:?}: the lines are shown and not spoken; languages \
-             there are: {}",
-            script.language,
-            unique(&known).join(", ")
-        ));
+        let say = Say::NoVoiceSpeaks {
+            language: script.language.clone(),
+            languages: unique(&known).join(", "),
+        };
+        film.notes.push(say.into());
         return Ok(film);
     };
     let who = assign(script, &fitting, narrator);
@@ -286,7 +289,7 @@ pub(crate) fn cast(script: &Script, speaking: &Speaking) -> Result<SpokenFilm, S
             film.lines.insert(speech_name(&shot.id, at + 1), said);
         }
     }
-    film.notes.extend(note_of(&left_out));
+    film.notes.extend(note_of(&left_out).map(Said::from));
     Ok(film)
 }
 
@@ -301,9 +304,8 @@ pub(crate) fn fit(
     spoken.tell(&mut assets);
     let fitted = flow_story::fit_lines(script, format, &assets);
     if fitted.grown_frames > 0 {
-        let secs = fitted.grown_frames as f64 / format.fps.as_f64();
-        let what =
-            format!("the film is {secs:.1} s longer than asked for: the lines take that long");
+        let secs = flow_story::figure(fitted.grown_frames as f64 / format.fps.as_f64(), 1);
+        let what = Say::LongerThanAsked { secs }.into();
         watcher.event(StudioEvent::Warning { what });
     }
 }

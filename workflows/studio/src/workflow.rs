@@ -316,6 +316,10 @@ fn told(event: &RunEvent) -> Option<StudioEvent> {
             state: NodeState::Running,
             progress: Some(progress.clone()),
         },
+        RunEvent::NodePreview { display, picture } => StudioEvent::Preview {
+            node: display.to_string(),
+            picture: Arc::clone(picture),
+        },
         RunEvent::NodeFinished {
             display, ending, ..
         } => {

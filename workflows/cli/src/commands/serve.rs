@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 use engine_base::{CancelToken, Code};
-use flow_studio::desk::{Desk, DeskOptions};
-use flow_studio::{Pages, ServeOptions, Shell, StudioError, serve_mcp};
+use flow_studio::desk::DeskOptions;
+use flow_studio::{
+    Commands as _, Pages, RunningStudio, ServeOptions, Shell, StudioError, serve_mcp,
+};
 use serde_json::json;
 
 use super::{say, say_json};
@@ -79,7 +81,14 @@ pub(super) fn serve(cli: &Cli, args: &ServeArgs, cancel: &CancelToken) -> Result
         names: args.name.clone(),
         pages,
     };
-    let shell = Shell::start(options, &listen)?;
+    let data_folder = options.data_folder.clone();
+    let shell = match Shell::start(options, &listen) {
+        Err(error) if error.code == Code::Busy => {
+            let running = join(&data_folder, error)?;
+            return serve_joined(cli, &running, project.as_deref());
+        }
+        started => started?,
+    };
     if let Some(project) = project {
         let opened = shell
             .desk()
@@ -104,6 +113,29 @@ pub(super) fn serve(cli: &Cli, args: &ServeArgs, cancel: &CancelToken) -> Result
     drop(std::io::stdout().flush());
     while !cancel.is_cancelled() {
         std::thread::sleep(LOOK);
+    }
+    Ok(0)
+}
+
+/// Where the studio that runs already is, with the project open in it.
+fn serve_joined(
+    cli: &Cli,
+    running: &RunningStudio,
+    project: Option<&Path>,
+) -> Result<u8, StudioError> {
+    if let Some(project) = project {
+        running.call("project.open", json!({ "project": project }))?;
+    }
+    if cli.json {
+        say_json(&json!({
+            "url": running.url(),
+            "address": running.address(),
+            "token": running.token(),
+            "pid": running.pid(),
+            "joined": true,
+        }));
+    } else {
+        say(&running.url());
     }
     Ok(0)
 }
@@ -133,14 +165,31 @@ pub(super) fn mcp(cli: &Cli, args: &McpArgs) -> Result<u8, StudioError> {
     }
     options.cache_folder.clone_from(&cli.cache);
     options.projects_folder = args.projects.as_deref().map(absolute).transpose()?;
-    let desk = Desk::open(options)?;
-    let served = serve_mcp(
-        &desk,
-        &mut std::io::stdin().lock(),
-        &mut std::io::stdout().lock(),
-    );
-    desk.stop();
-    served.map(|()| 0)
+    let data_folder = options.data_folder.clone();
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    // Served too, so that a window, a browser or another agent can join this one.
+    match Shell::start(options, &ServeOptions::default()) {
+        Ok(shell) => serve_mcp(shell.desk().as_ref(), &mut input, &mut output)?,
+        Err(error) if error.code == Code::Busy => {
+            let running = join(&data_folder, error)?;
+            serve_mcp(&running, &mut input, &mut output)?;
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(0)
+}
+
+/// The studio that runs already, when it answers; else why this one could not be opened.
+fn join(data_folder: &Path, error: StudioError) -> Result<RunningStudio, StudioError> {
+    let running = RunningStudio::find(data_folder).map_err(|_silent| error)?;
+    let (program, pid) = (running.program(), running.pid());
+    let line = format!("joined the studio in {program:?} (process {pid})");
+    drop(writeln!(std::io::stderr(), "{line}"));
+    if running.version() != env!("CARGO_PKG_VERSION") {
+        let line = format!("it is of version {}", running.version());
+        drop(writeln!(std::io::stderr(), "{line}"));
+    }
+    Ok(running)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, StudioError> {

@@ -87,7 +87,7 @@ pub(super) fn speak(cli: &Cli, args: &SpeakArgs, cancel: &CancelToken) -> Result
             return Ok(0);
         }
         if let Some(what) = lines.note {
-            Bars::new(cli.quiet).event(StudioEvent::Warning { what });
+            Bars::new(cli.quiet).event(StudioEvent::Warning { what: what.into() });
         }
         lines.sentences.iter().for_each(|line| say(line));
         return Ok(0);

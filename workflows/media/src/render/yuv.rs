@@ -4,6 +4,8 @@
 //! both, the same in every frame, so slow fades and skies show no bands; a value on a step stays
 //! exactly there. Chroma is sited left, as H.264 players assume.
 
+use engine_base::Preview;
+
 use super::surface::Rgbx;
 
 /// A frame as the encoder takes it: planes without padding.
@@ -32,6 +34,21 @@ impl YuvFrame {
             u: vec![128; quarter],
             v: vec![128; quarter],
         }
+    }
+
+    /// A small picture of it.
+    pub(crate) fn preview(&self) -> Option<Preview> {
+        let value = |plane: &[u8], at: usize| f32::from(plane.get(at).copied().unwrap_or(128));
+        Preview::sampled((self.width_px, self.height_px), |x, y| {
+            let chroma = (y / 2) * (self.width_px / 2) + x / 2;
+            let luma = (value(&self.y, y * self.width_px + x) - 16.0) / 219.0;
+            let blue = (value(&self.u, chroma) - 128.0) / 224.0;
+            let red = (value(&self.v, chroma) - 128.0) / 224.0;
+            let r = luma + 2.0 * (1.0 - KR) * red;
+            let b = luma + 2.0 * (1.0 - KB) * blue;
+            let g = (luma - KR * r - KB * b) / KG;
+            [r, g, b].map(|value| (value.clamp(0.0, 1.0) * 255.0).round() as u8)
+        })
     }
 }
 

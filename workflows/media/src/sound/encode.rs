@@ -203,8 +203,35 @@ fn code(
     }
 }
 
-/// Loudness and true peak of the coded file, as it decodes.
-fn check_coded(path: &Path, rate_hz: u32, watch: &Watch<'_>) -> Result<(f64, f64), MediaError> {
+/// How loud a finished file is, as it decodes (EBU R 128).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileLoudness {
+    /// Integrated loudness; [`super::SILENCE_LUFS`] when nothing passes the gate.
+    pub lufs: f64,
+    /// True peak; [`super::SILENCE_DBTP`] for digital silence.
+    pub true_peak_dbtp: f64,
+}
+
+/// Measure the sound of the file at `path`.
+///
+/// # Errors
+/// A file without sound or one that cannot be read; [`MediaError::Cancelled`].
+pub fn loudness_of(path: &Path, cancel: &CancelToken) -> Result<FileLoudness, MediaError> {
+    let watch = Watch {
+        cancel,
+        progress: &engine_base::NoProgress,
+        of: 0,
+    };
+    let (meter, _samples) = heard(path, 48_000, &watch)?;
+    Ok(FileLoudness {
+        lufs: meter.lufs()?,
+        true_peak_dbtp: meter.true_peak_dbtp()?,
+    })
+}
+
+/// A meter that has heard the whole file, and how many samples that was.
+fn heard(path: &Path, rate_hz: u32, watch: &Watch<'_>) -> Result<(Meter, u64), MediaError> {
     let mut reader = SoundReader::open_with(path, rate_hz, watch.cancel)?;
     let mut meter = Meter::new(rate_hz, Mode::I | Mode::TRUE_PEAK)?;
     let mut block = vec![0.0; BLOCK * 2];
@@ -215,9 +242,14 @@ fn check_coded(path: &Path, rate_hz: u32, watch: &Watch<'_>) -> Result<(f64, f64
         at += there as u64;
         watch.tell("checking coded sound", at)?;
         if there < BLOCK {
-            break;
+            return Ok((meter, at));
         }
     }
+}
+
+/// Loudness and true peak of the coded file, as it decodes.
+fn check_coded(path: &Path, rate_hz: u32, watch: &Watch<'_>) -> Result<(f64, f64), MediaError> {
+    let (meter, at) = heard(path, rate_hz, watch)?;
     if at != watch.of {
         return Err(MediaError::BadFile {
             what: format!(

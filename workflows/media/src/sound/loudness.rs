@@ -36,7 +36,7 @@ pub struct Loudness {
     pub true_peak_dbtp: f64,
     /// Loudness range (EBU Tech 3342).
     pub range_lu: f64,
-    /// Gain that brings the film to [`TARGET_LUFS`], with what the standard limiter takes away
+    /// Gain that brings the film to its target, with what the standard limiter takes away
     /// made up for; 0 for a silent film, at most [`MAX_GAIN_DB`].
     pub gain_db: f64,
     /// Whether the film is silent: nothing in it passes the gate.
@@ -152,14 +152,29 @@ impl<'a> Film<'a> {
     }
 }
 
-/// Measure the film made of `mixes` (f32 wave files of one rate, in order). Where the gain brings
+/// Measure a film for [`TARGET_LUFS`]: as [`measure_for`].
+///
+/// # Errors
+/// As [`measure_for`].
+pub fn measure(
+    mixes: &[PathBuf],
+    cancel: &CancelToken,
+    progress: &dyn ProgressSink,
+) -> Result<Loudness, MediaError> {
+    measure_for(mixes, Some(TARGET_LUFS), cancel, progress)
+}
+
+/// Measure the film made of `mixes` (f32 wave files of one rate, in order) and find the gain that
+/// brings it to `target_lufs`; without a target the gain is 0 and the film stays as loud as it is.
+/// Where the gain brings
 /// peaks above the standard limiter's ceiling, up to three more passes find what it takes away.
 ///
 /// # Errors
 /// [`MediaError::BadRequest`] when there is no sound or rates differ; errors of
 /// [`WaveReader::open`]; [`MediaError::Io`]; [`MediaError::Cancelled`].
-pub fn measure(
+pub fn measure_for(
     mixes: &[PathBuf],
+    target_lufs: Option<f64>,
     cancel: &CancelToken,
     progress: &dyn ProgressSink,
 ) -> Result<Loudness, MediaError> {
@@ -185,13 +200,14 @@ pub fn measure(
     let integrated_lufs = meter.lufs()?;
     let true_peak_dbtp = meter.true_peak_dbtp()?;
     let silent = integrated_lufs <= SILENCE_LUFS;
-    let wanted = TARGET_LUFS - integrated_lufs;
+    let wanted = target_lufs.map_or(0.0, |target| target - integrated_lufs);
     let mut gain_db = if silent { 0.0 } else { wanted.min(MAX_GAIN_DB) };
     let ceiling_dbtp = Limiter::default().ceiling_dbtp;
     let highest = (gain_db + MAX_MAKE_UP_DB).min(MAX_GAIN_DB);
     let goal = integrated_lufs + gain_db;
     for _ in 0..MAX_TRIES {
-        if silent || true_peak_dbtp + gain_db <= ceiling_dbtp {
+        let kept = silent || target_lufs.is_none();
+        if kept || true_peak_dbtp + gain_db <= ceiling_dbtp {
             break;
         }
         let lost = goal - limited_lufs(mixes, gain_db, ceiling_dbtp, cancel, progress)?;

@@ -11,6 +11,8 @@ use crate::ff::PartFile;
 
 /// Quality of JPEG files, 1 to 100.
 const JPEG_QUALITY: u8 = 93;
+/// Quality of pictures that are looked at for a moment.
+const PREVIEW_QUALITY: u8 = 80;
 /// Longest side that a JPEG file can have.
 const JPEG_SIDE_PX: u32 = 65_535;
 /// Longest side that a WebP file can have.
@@ -158,6 +160,26 @@ pub fn save_still(picture: &SavePicture<'_>, path: &Path) -> Result<Vec<String>,
     write(kind, (width_px, height_px), channels, samples, &part, path)?;
     part.keep()?;
     Ok(notes)
+}
+
+/// A picture of `rgb` (`width_px * height_px` pixels of three bytes) as a JPEG file in memory.
+///
+/// # Errors
+/// [`MediaError::BadRequest`] for another number of bytes, or sides that JPEG cannot hold.
+pub fn jpeg_of(width_px: u32, height_px: u32, rgb: &[u8]) -> Result<Vec<u8>, MediaError> {
+    let expected = u64::from(width_px) * u64::from(height_px) * 3;
+    let fits = width_px.max(height_px) <= JPEG_SIDE_PX && expected > 0;
+    if rgb.len() as u64 != expected || !fits {
+        return Err(MediaError::BadRequest(format!(
+            "cannot write {width_px} x {height_px} px as JPEG: expected {expected} bytes, got {}",
+            rgb.len()
+        )));
+    }
+    let mut jpeg = Vec::new();
+    image::codecs::jpeg::JpegEncoder::new_with_quality(&mut jpeg, PREVIEW_QUALITY)
+        .write_image(rgb, width_px, height_px, ExtendedColorType::Rgb8)
+        .map_err(|error| MediaError::BadRequest(format!("cannot write a JPEG: {error}")))?;
+    Ok(jpeg)
 }
 
 /// 8-bit colours laid on white.

@@ -1,5 +1,6 @@
 //! What shells are told without asking.
 
+use flow_story::Coded;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -71,6 +72,10 @@ pub enum DeskEvent {
         level: ToastLevel,
         /// The message.
         message: String,
+        /// The same for pages in another language.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[ts(optional, type = "Coded")]
+        coded: Option<Coded>,
     },
 }
 

@@ -6,8 +6,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use engine_base::{Code, ContentHash, Rational};
+use engine_base::{CancelToken, Code, ContentHash, Rational};
 use engine_hub::ModelKind;
+use flow_media::sound::FileLoudness;
+use flow_nodes::LoudnessTarget;
 use flow_story::FrameSize;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -23,6 +25,8 @@ use super::{Desk, lock};
 use crate::error::StudioError;
 use crate::events::Watcher;
 use crate::film::{FilmRequest, Given, Manner};
+use crate::say::{Said, Say};
+use crate::script::ScriptWarning;
 use crate::{export, models, speak, voices};
 
 /// A way to write the film.
@@ -42,6 +46,35 @@ pub struct ExportPreset {
     pub crf: u8,
     /// Encoder effort.
     pub effort: String,
+}
+
+/// How loud the film becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportLoudness {
+    /// -16 LUFS: phones and browsers.
+    #[default]
+    Web,
+    /// -14 LUFS: large video sites.
+    Streaming,
+    /// -23 LUFS: television in Europe (EBU R 128).
+    Broadcast,
+    /// -24 LUFS: television in America (ATSC A/85).
+    Television,
+    /// As the mix is; only its peaks are held down.
+    Off,
+}
+
+impl From<ExportLoudness> for LoudnessTarget {
+    fn from(loudness: ExportLoudness) -> Self {
+        match loudness {
+            ExportLoudness::Web => Self::Web,
+            ExportLoudness::Streaming => Self::Streaming,
+            ExportLoudness::Broadcast => Self::Broadcast,
+            ExportLoudness::Television => Self::Television,
+            ExportLoudness::Off => Self::AsItIs,
+        }
+    }
 }
 
 /// A stretch of the film, by shots; both are in it.
@@ -69,6 +102,9 @@ pub struct ExportArgs {
     /// Make small pictures twice as large first; absent means yes.
     #[serde(default)]
     pub upscale: Option<bool>,
+    /// How loud the film becomes; absent means `web`.
+    #[serde(default)]
+    pub loudness: Option<ExportLoudness>,
     /// Draw the subtitles into the picture too; absent means no.
     #[serde(default)]
     pub burn_subtitles: Option<bool>,
@@ -111,11 +147,12 @@ pub struct ExportPrediction {
     /// Licences of what made it.
     pub licence: Vec<LicenceNote>,
     /// What a person should know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Said>,
 }
 
 /// A film that was written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+#[ts(optional_fields)]
 pub struct ExportedFile {
     /// Where it lies.
     pub path: PathBuf,
@@ -127,6 +164,12 @@ pub struct ExportedFile {
     pub bytes: u64,
     /// When it was made.
     pub made_unix_millis: u64,
+    /// Its integrated loudness, as measured; absent for a film without sound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lufs: Option<f64>,
+    /// Its true peak, as measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub true_peak_dbtp: Option<f64>,
 }
 
 /// Commands of this page.
@@ -271,6 +314,7 @@ impl Desk {
             crf: Some(preset.crf),
             preset: Some(preset.effort.to_owned()),
             burn_subtitles: args.burn_subtitles == Some(true),
+            loudness: args.loudness.unwrap_or_default().into(),
             only: args
                 .range
                 .as_ref()
@@ -310,11 +354,11 @@ impl Desk {
         if against.is_empty() {
             return Ok(());
         }
-        let message = format!(
-            "a film that earns money may not be made with: {}",
-            against.join(", ")
-        );
-        Err(StudioError::new(Code::Refused, message))
+        let against = against.join(", ");
+        Err(StudioError::said(
+            Code::Refused,
+            &Say::NotForMoney { against },
+        ))
     }
 
     /// Licences of the models that the film is made with.
@@ -396,7 +440,7 @@ impl Desk {
     }
 
     /// A film that was written: its content is read once, as long as it stays as it is.
-    fn exported(&self, path: &Path) -> Result<ExportedFile, StudioError> {
+    pub(super) fn exported(&self, path: &Path) -> Result<ExportedFile, StudioError> {
         let failed = |error: std::io::Error| StudioError::io("read the film", path, &error);
         let about = std::fs::metadata(path).map_err(failed)?;
         let since = about
@@ -413,13 +457,19 @@ impl Desk {
         let hash = known
             .as_ref()
             .and_then(|known| known["hash"].as_str()?.parse::<ContentHash>().ok());
-        let hash = match hash {
-            Some(hash) => hash,
+        let heard = known
+            .as_ref()
+            .and_then(|known| serde_json::from_value(known["loudness"].clone()).ok());
+        let (hash, heard): (ContentHash, Option<FileLoudness>) = match hash {
+            Some(hash) => (hash, heard),
             None => {
                 let (hash, _bytes) = hash_of(path)?;
-                let told = json!({ "as_it_is": as_it_is, "hash": hash.to_hex() });
+                // A film without sound is not loud at all.
+                let heard = flow_media::sound::loudness_of(path, &CancelToken::new()).ok();
+                let told =
+                    json!({ "as_it_is": as_it_is, "hash": hash.to_hex(), "loudness": heard });
                 self.db.set_note(&note, &told)?;
-                hash
+                (hash, heard)
             }
         };
         self.know_file(hash, path);
@@ -433,6 +483,8 @@ impl Desk {
             hash: hash.to_hex(),
             bytes: about.len(),
             made_unix_millis,
+            lufs: heard.map(|heard| heard.lufs),
+            true_peak_dbtp: heard.map(|heard| heard.true_peak_dbtp),
         })
     }
 }
@@ -451,7 +503,7 @@ fn predict(desk: &Desk, args: ExportArgs) -> Result<ExportPrediction, StudioErro
         film_secs,
         out: wanted.out.unwrap_or_default(),
         licence: desk.licences(&open, &args)?,
-        warnings: plan.warnings.into_iter().map(|one| one.message).collect(),
+        warnings: plan.warnings.into_iter().map(ScriptWarning::said).collect(),
     })
 }
 
@@ -465,7 +517,7 @@ fn start(desk: &Desk, args: ExportArgs) -> Result<JobStarted, StudioError> {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    let title = format!("Export {name}");
+    let title = Say::ExportTo { name };
     let job = desk.add_job(
         "export.start",
         title,

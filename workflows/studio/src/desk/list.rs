@@ -10,7 +10,8 @@ use ts_rs::{Config, TS, TypeVisitor};
 
 use engine_base::Code;
 
-use super::{Desk, app, export, models, project, queue, render, settings, story};
+use super::Schemas;
+use super::{Desk, app, export, models, project, proxy, queue, relink, render, settings, story};
 use crate::error::StudioError;
 
 /// What a command does to the world.
@@ -122,9 +123,31 @@ impl CommandEntry {
         let verb = self.name.rsplit('.').next().unwrap_or_default();
         let looks = [
             "state", "recent", "find", "get", "list", "log", "plan", "predict", "presets", "text",
-            "read",
+            "read", "voices",
         ];
         self.kind == CommandKind::System && looks.contains(&verb)
+    }
+
+    /// Whether it takes away what undo does not bring back.
+    pub fn destroys(&self) -> bool {
+        let gone = [
+            "models.remove",
+            "cache.prune",
+            "queue.clear",
+            "queue.cancel",
+            "project.forget_snapshot",
+            "proposal.refuse",
+        ];
+        gone.contains(&self.name)
+    }
+
+    /// Schemas of its arguments and of its result.
+    pub(crate) fn schemas(&self, all: &Schemas) -> Result<(Value, Value), String> {
+        let config = Config::new().with_large_int("number");
+        Ok((
+            all.object(&self.args(&config))?,
+            all.object(&self.result(&config))?,
+        ))
     }
 
     /// Name of its arguments' type in TypeScript.
@@ -182,7 +205,7 @@ pub(super) fn declare<T: TS + 'static + ?Sized>(config: &Config, found: &mut Dec
 }
 
 /// Every command, in the order in which pages use them.
-pub(super) fn all() -> Vec<CommandEntry> {
+pub fn all() -> Vec<CommandEntry> {
     let pages = [
         app::commands(),
         project::commands(),
@@ -191,6 +214,8 @@ pub(super) fn all() -> Vec<CommandEntry> {
         queue::commands(),
         models::commands(),
         export::commands(),
+        proxy::commands(),
+        relink::commands(),
         settings::commands(),
     ];
     pages.into_iter().flatten().collect()

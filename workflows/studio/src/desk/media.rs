@@ -10,6 +10,7 @@ use flow_store::{Exactness, NewResult, Provenance, StoredPort, StoredValue};
 
 use super::{Desk, lock};
 use crate::error::StudioError;
+use crate::say::Say;
 
 /// Widths in which small pictures are made: few, so that they are kept and not made again.
 const WIDTHS_PX: [u32; 4] = [160, 320, 640, 1280];
@@ -53,9 +54,14 @@ impl Desk {
         }
         let file = lock(&self.files).get(hash).cloned();
         file.filter(|path| path.is_file()).ok_or_else(|| {
-            let message = format!("there is no file of the content {}", hash.to_hex());
-            StudioError::new(Code::NotFound, message)
+            let hash = hash.to_hex();
+            StudioError::said(Code::NotFound, &Say::NoMedia { hash })
         })
+    }
+
+    /// A JPEG picture of what a job makes now.
+    pub fn preview(&self, job: i64) -> Option<std::sync::Arc<[u8]>> {
+        self.queue.picture(job)
     }
 
     /// The loudest value of each of `bars` equal parts of the sound `hash`, 0 to 1 and above.

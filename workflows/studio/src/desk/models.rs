@@ -14,6 +14,7 @@ use super::queue::JobStarted;
 use super::worker::kept;
 use crate::error::StudioError;
 use crate::models::{self, ModelRow};
+use crate::say::Say;
 
 /// How much of a model is here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
@@ -150,7 +151,8 @@ fn title(id: &str) -> Result<String, StudioError> {
 }
 
 fn pull(desk: &Desk, args: ModelArgs) -> Result<JobStarted, StudioError> {
-    let title = format!("Fetch {}", title(&args.id)?);
+    let name = title(&args.id)?;
+    let title = Say::FetchModel { name };
     if let Some(job) = desk.queue.job_of_model(&args.id) {
         return Ok(JobStarted { job });
     }
@@ -160,15 +162,15 @@ fn pull(desk: &Desk, args: ModelArgs) -> Result<JobStarted, StudioError> {
 }
 
 fn verify(desk: &Desk, args: ModelArgs) -> Result<JobStarted, StudioError> {
-    let title = format!("Check {}", title(&args.id)?);
+    let name = title(&args.id)?;
+    let title = Say::CheckModel { name };
     let job = desk.add_job("models.verify", title, None, kept(&args))?;
     Ok(JobStarted { job })
 }
 
 fn remove(desk: &Desk, args: ModelArgs) -> Result<RemovedModel, StudioError> {
     if let Some(job) = desk.queue.job_of_model(&args.id) {
-        let message = format!("job {job} works on the model {:?}", args.id);
-        return Err(StudioError::new(Code::Busy, message));
+        return Err(StudioError::said(Code::Busy, &Say::JobsBusy { job }));
     }
     let removed = models::models_remove(&[args.id])?;
     desk.tell(&DeskEvent::ModelsChanged);

@@ -9,18 +9,19 @@ use flow_store::jobs::JobRow;
 use serde_json::json;
 
 use super::events::DeskEvent;
-use super::export::{self, ExportArgs};
+use super::export::ExportArgs;
 use super::models::ModelArgs;
 use super::queue::JobResult;
 use super::render::{RenderArgs, RenderWhat};
 use super::state::{DRAFTS, OpenProject, PREMISE, PROPOSAL};
 use super::story::{HearArgs, WriteArgs};
 use super::worker::request;
-use super::{Desk, rewriting};
+use super::{Desk, proxy, rewriting};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::film::{FilmRequest, Given, Manner, PicturesWanted, format_of};
 use crate::premise::PremiseRequest;
+use crate::say::{Said, Say};
 use crate::{models, premise, rewrite, speak};
 
 /// Carry a job out.
@@ -36,6 +37,7 @@ pub(super) fn perform(
         "voice.hear" => hear(desk, &request(row)?, watcher, cancel),
         "render.start" => render(desk, &request(row)?, watcher, cancel),
         "export.start" => write_film(desk, &request(row)?, watcher, cancel),
+        "media.proxy" => proxy::make(desk, &request(row)?, watcher, cancel),
         "models.pull" => pull(&request(row)?, watcher, cancel),
         "models.verify" => verify(&request(row)?, watcher, cancel),
         other => {
@@ -185,10 +187,10 @@ pub(super) fn pictures_wanted(args: &RenderArgs) -> PicturesWanted {
     }
 }
 
-fn messages(warnings: &[crate::ScriptWarning]) -> Vec<String> {
+fn messages(warnings: &[crate::ScriptWarning]) -> Vec<Said> {
     warnings
         .iter()
-        .map(|warning| warning.message.clone())
+        .map(|warning| warning.clone().said())
         .collect()
 }
 
@@ -216,14 +218,15 @@ fn write_film(
         return Err(StudioError::new(Code::Internal, message));
     };
     watcher.event(StudioEvent::Stage {
-        what: "reading the film once more".into(),
+        what: Say::ReadingFilmAgain {}.into(),
     });
-    let (hash, bytes) = export::hash_of(&out)?;
-    desk.know_file(hash, &out);
+    let film = desk.exported(&out)?;
     Ok(JobResult::Export {
         out,
-        hash: hash.to_hex(),
-        bytes,
+        hash: film.hash,
+        bytes: film.bytes,
+        lufs: film.lufs,
+        true_peak_dbtp: film.true_peak_dbtp,
         subtitles: report.subtitles,
         warnings: messages(&report.warnings),
     })

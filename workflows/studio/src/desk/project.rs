@@ -19,6 +19,7 @@ use crate::error::StudioError;
 use crate::film::format_of;
 use crate::library::{Known, setting_of};
 use crate::project::{EXTENSION, parse};
+use crate::say::{Said, Say};
 use crate::{export, rewrite};
 
 pub use self::types::{
@@ -152,8 +153,8 @@ fn open_sample(desk: &Desk, _: NoArgs) -> Result<ProjectState, StudioError> {
 fn close(desk: &Desk, args: ProjectArgs) -> Result<Done, StudioError> {
     let open = desk.project(&args.project)?;
     if desk.queue.works_on(&open.folder) {
-        let message = format!("a job runs on the project: {:?}", open.folder);
-        return Err(StudioError::new(Code::Busy, message));
+        let path = open.folder.display().to_string();
+        return Err(StudioError::said(Code::Busy, &Say::ProjectBusy { path }));
     }
     desk.close(&open.folder);
     Ok(Done {})
@@ -164,10 +165,12 @@ fn state(desk: &Desk, args: ProjectArgs) -> Result<ProjectState, StudioError> {
     desk.state(&open)
 }
 
-pub(super) fn edited(open: &OpenProject, label: Option<String>) -> Result<Edited, StudioError> {
+pub(super) fn edited(open: &OpenProject, label: Option<Said>) -> Result<Edited, StudioError> {
+    let (label, label_coded) = label.map_or((None, None), |said| (Some(said.text), said.coded));
     Ok(Edited {
         revision: open.project.db().revision()?,
         label,
+        label_coded,
     })
 }
 
@@ -197,11 +200,8 @@ fn snapshot(desk: &Desk, args: NamedArgs) -> Result<Snapshot, StudioError> {
     let open = desk.project(&args.project)?;
     let name = args.name.trim().to_owned();
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
-        let message = format!(
-            "expected a name of 1 to {NAME_CHARS_MAX} characters, got {:?}",
-            name.chars().take(NAME_CHARS_MAX).collect::<String>()
-        );
-        return Err(StudioError::new(Code::BadInput, message));
+        let most = NAME_CHARS_MAX as i64;
+        return Err(StudioError::said(Code::BadInput, &Say::NameLength { most }));
     }
     let at_unix_millis = desk.clock.unix_millis();
     let script = rewrite::to_value(&open.project.script()?)?;
@@ -325,8 +325,10 @@ impl Desk {
     /// A name that is none, a file that is neither picture, video nor sound, or cannot be kept.
     pub fn bring(&self, project: &Path, name: &str, path: &Path) -> Result<Uploaded, StudioError> {
         let open = self.project(project)?;
-        let refused = |what: &str| StudioError::new(Code::BadInput, format!("{what}: {name:?}"));
-        let name = plain_name(name).ok_or_else(|| refused("expected a file name, got none"))?;
+        let name = plain_name(name).ok_or_else(|| {
+            let name = name.to_owned();
+            StudioError::said(Code::BadInput, &Say::NoFileName { name })
+        })?;
         let mut head = Vec::new();
         std::fs::File::open(path)
             .and_then(|file| file.take(64).read_to_end(&mut head))
@@ -337,8 +339,10 @@ impl Desk {
             ("application/octet-stream", Some(named)) => named,
             (told, _) => told,
         };
-        let kind = kind_of_type(media_type)
-            .ok_or_else(|| refused("expected a picture, video or sound, got another file"))?;
+        let kind = kind_of_type(media_type).ok_or_else(|| {
+            let name = name.clone();
+            StudioError::said(Code::BadInput, &Say::NotMedia { name })
+        })?;
         let blob = open.project.db().keep_media(path, media_type)?;
         self.cache_file(&open, &blob)?;
         let known = Known {

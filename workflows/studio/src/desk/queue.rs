@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use flow_story::Coded;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::Desk;
 use super::list::{CommandEntry, CommandKind, Done, NoArgs};
 use crate::error::StudioError;
+use crate::say::Said;
 
 /// What becomes of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -39,6 +41,10 @@ pub struct Job {
     pub kind: String,
     /// What it is, for people.
     pub title: String,
+    /// The same for pages in another language.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(type = "Coded")]
+    pub title_coded: Option<Coded>,
     /// The project's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
@@ -47,6 +53,16 @@ pub struct Job {
     /// What it does now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
+    /// The same for pages in another language.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(type = "Coded")]
+    pub step_coded: Option<Coded>,
+    /// Machine and device that it runs on, such as `atelier · cpu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// What it makes now, to look at; gone when it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<JobPreview>,
     /// Units done.
     pub done: u64,
     /// Units in all; 0 when not known.
@@ -65,9 +81,22 @@ pub struct Job {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The same for pages in another language.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(type = "Coded")]
+    pub error_coded: Option<Coded>,
     /// What it gave: see the command that asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<JobResult>,
+}
+
+/// A picture of what a job makes now: `/preview/{job}?n={number}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct JobPreview {
+    /// Another number, another picture.
+    pub number: u64,
+    /// What it shows, such as `segment:boats`.
+    pub of: String,
 }
 
 /// What a job gave.
@@ -94,7 +123,7 @@ pub enum JobResult {
         /// Results that were there already.
         reused: u64,
         /// What a person should know.
-        warnings: Vec<String>,
+        warnings: Vec<Said>,
     },
     /// `export.start`.
     Export {
@@ -104,11 +133,22 @@ pub enum JobResult {
         hash: String,
         /// Its size.
         bytes: u64,
+        /// Its integrated loudness, as measured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lufs: Option<f64>,
+        /// Its true peak, as measured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        true_peak_dbtp: Option<f64>,
         /// Its subtitles beside it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         subtitles: Option<PathBuf>,
         /// What a person should know.
-        warnings: Vec<String>,
+        warnings: Vec<Said>,
+    },
+    /// `media.proxy`: a copy that plays on pages.
+    Proxy {
+        /// Its content.
+        hash: String,
     },
     /// `models.pull`, `models.verify`.
     Model {

@@ -15,6 +15,8 @@ use super::{Desk, perform};
 use crate::error::StudioError;
 use crate::events::Watcher;
 use crate::film::{FilmRequest, Given};
+use crate::say::{Said, Say};
+use crate::script::ScriptWarning;
 use crate::workflow::{PlanState, PlannedNode};
 
 /// What to make.
@@ -77,7 +79,7 @@ pub struct RenderPlan {
     /// The steps, each after those it depends on.
     pub nodes: Vec<RenderNode>,
     /// What a person should know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Said>,
 }
 
 /// Commands of this page.
@@ -128,7 +130,11 @@ fn plan(desk: &Desk, args: RenderArgs) -> Result<RenderPlan, StudioError> {
         unknown: report.unknown,
         predicted_secs: report.secs,
         nodes: report.nodes.into_iter().map(node).collect(),
-        warnings: report.warnings.into_iter().map(|one| one.message).collect(),
+        warnings: report
+            .warnings
+            .into_iter()
+            .map(ScriptWarning::said)
+            .collect(),
     })
 }
 
@@ -143,8 +149,8 @@ fn check_shots(open: &OpenProject, args: &RenderArgs) -> Result<(), StudioError>
     match unknown {
         None => Ok(()),
         Some(id) => {
-            let message = format!("there is no shot called {id:?}");
-            Err(StudioError::new(Code::NotFound, message))
+            let say = Say::NoShot { id: id.clone() };
+            Err(StudioError::said(Code::NotFound, &say))
         }
     }
 }
@@ -152,16 +158,19 @@ fn check_shots(open: &OpenProject, args: &RenderArgs) -> Result<(), StudioError>
 fn start(desk: &Desk, args: RenderArgs) -> Result<JobStarted, StudioError> {
     let open = desk.project(&args.project)?;
     check_shots(&open, &args)?;
+    let film = open.name();
     let title = match (&args.what, args.draft == Some(true)) {
-        (RenderWhat::All, false) => format!("Render {}", open.name()),
-        (RenderWhat::All, true) => format!("Draft of {}", open.name()),
-        (RenderWhat::Missing, draft) => {
-            let what = if draft { "Draft of" } else { "Render" };
-            format!("{what} missing shots of {}", open.name())
-        }
+        (RenderWhat::All, false) => Say::RenderAll { film },
+        (RenderWhat::All, true) => Say::DraftAll { film },
+        (RenderWhat::Missing, false) => Say::RenderMissing { film },
+        (RenderWhat::Missing, true) => Say::DraftMissing { film },
         (RenderWhat::Shots(shots), draft) => {
-            let what = if draft { "Draft of" } else { "Render" };
-            format!("{what} {} of {}", shots.join(", "), open.name())
+            let shots = shots.join(", ");
+            if draft {
+                Say::DraftShots { shots, film }
+            } else {
+                Say::RenderShots { shots, film }
+            }
         }
     };
     let folder = Some(open.folder.clone());

@@ -11,6 +11,7 @@ use crate::command::Kind;
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::project::{parse, set_field};
+use crate::say::Say;
 use crate::{premise, rewrite as diffs};
 
 /// Most texts that one request writes again.
@@ -52,8 +53,7 @@ pub(super) fn rewrite(
     let mut value = diffs::to_value(&base)?;
     let places = places(&value, &args.target)?;
     if places.is_empty() {
-        let message = "expected a part of the script with texts to write again, got none";
-        return Err(StudioError::new(Code::BadInput, message));
+        return Err(StudioError::said(Code::BadInput, &Say::NothingToRewrite {}));
     }
     watcher.event(StudioEvent::Stage {
         what: "loading the language model".into(),
@@ -61,7 +61,7 @@ pub(super) fn rewrite(
     let llm = args.llm.clone().or_else(|| desk.settings().llm);
     let mut llm = premise::model(llm.as_deref(), cancel)?;
     watcher.event(StudioEvent::Stage {
-        what: "writing".into(),
+        what: Say::Writing {}.into(),
     });
     for (at, place) in places.iter().enumerate() {
         watcher.event(StudioEvent::Progress(ProgressEvent {

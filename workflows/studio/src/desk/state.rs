@@ -19,6 +19,7 @@ use crate::error::StudioError;
 use crate::film::{Look, format_of};
 use crate::library::{Known, kind_name, media_type};
 use crate::project::{Project, label};
+use crate::say::Say;
 use crate::{rewrite, samples};
 
 /// Setting that holds a snapshot, before its name.
@@ -122,9 +123,13 @@ impl Desk {
         let mut lint = faults(&look);
         lint.extend(lint_of(&script, &format, &pictures));
         let steps = db.undo_state()?;
-        let step = |record: flow_store::project::CommandRecord| UndoStep {
-            label: label(&record.name, &record.body),
-            at_unix_millis: record.at_millis,
+        let step = |record: flow_store::project::CommandRecord| {
+            let said = label(&record.name, &record.body);
+            UndoStep {
+                label: said.text,
+                label_coded: said.coded,
+                at_unix_millis: record.at_millis,
+            }
         };
         let mut snapshots: Vec<Snapshot> = settings
             .iter()
@@ -200,6 +205,8 @@ impl Desk {
                     continue;
                 };
                 let hash = known.content.to_hex();
+                let missing = open.project.db().media_path(&known.content).is_err()
+                    && self.studio.store.blob_path(&known.content).is_err();
                 let size = self.size_of(open, &known, kind);
                 let file = MediaFile {
                     kind: media_kind(kind),
@@ -208,7 +215,7 @@ impl Desk {
                     media_type: known.media_type,
                     width_px: size.map(|(width_px, _)| width_px),
                     height_px: size.map(|(_, height_px)| height_px),
-                    missing: false,
+                    missing,
                     used: false,
                     shipped: false,
                 };
@@ -284,9 +291,11 @@ fn shots(
             Some(_) => ShotState::Missing,
             None => ShotState::Failed,
         };
+        let why = seen.and_then(|seen| seen.why.as_ref());
         let status = ShotStatus {
             state,
-            why: seen.and_then(|seen| seen.why.clone()),
+            why: why.map(|said| said.text.clone()),
+            why_coded: why.and_then(|said| said.coded.clone()),
             start_secs: secs(first, format.fps),
             length_secs: secs(length, format.fps),
             picture: pictures.get(file).and_then(|file| file.hash.clone()),
@@ -327,6 +336,8 @@ fn faults(look: &Look) -> Vec<LintMessage> {
             rule: "plan".to_owned(),
             what: fault.to_string(),
             advice: fault.expected.clone(),
+            what_coded: fault.coded.as_deref().cloned(),
+            advice_coded: None,
             field: kind.and_then(|kind| pointer_of(kind, &fault.place, &fault.field)),
             kind,
             id,
@@ -365,6 +376,8 @@ fn message(warning: &flow_story::Warning) -> LintMessage {
         rule: warning.rule.to_owned(),
         what: warning.problem.clone(),
         advice: warning.fix.clone(),
+        what_coded: Some(warning.problem_coded.clone()),
+        advice_coded: Some(warning.fix_coded.clone()),
         kind,
         id,
         field,
@@ -420,16 +433,25 @@ fn fix(mend: &Mend, kind: Kind, id: String, field: Option<&str>) -> Option<LintF
     };
     let (label, edit) = match mend {
         Mend::Remove => {
-            let label = format!("Remove {id}");
+            let label = Say::RemoveRow { id: id.clone() };
             (label, Edit::Remove { kind, id })
         }
-        Mend::Set(text) => (format!("Set to {text}"), set(field?, json!(text), id)),
+        Mend::Set(text) => {
+            let label = Say::SetTo {
+                value: text.clone(),
+            };
+            (label, set(field?, json!(text), id))
+        }
         Mend::Length(length) => {
-            let label = format!("Lengthen to {length}");
+            let label = Say::LengthenTo {
+                length: length.to_string(),
+            };
             (label, set("/length", json!(length.to_string()), id))
         }
         Mend::Colour(colour) => {
-            let label = format!("Show {colour}");
+            let label = Say::ShowColour {
+                colour: colour.clone(),
+            };
             (label, set("/colour", json!(colour), id))
         }
         Mend::AddCast(name) => {
@@ -439,10 +461,14 @@ fn fix(mend: &Mend, kind: Kind, id: String, field: Option<&str>) -> Option<LintF
                 scene: None,
                 after: None,
             };
-            (format!("Add {name} to the cast"), edit)
+            (Say::AddToCastLabel { name: name.clone() }, edit)
         }
     };
-    Some(LintFix { label, edit })
+    Some(LintFix {
+        label: label.to_string(),
+        label_coded: Some(label.coded()),
+        edit,
+    })
 }
 
 /// A name for a file brought in: its last part, without what a name in a script cannot have.

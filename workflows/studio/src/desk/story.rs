@@ -25,6 +25,7 @@ use crate::film::format_of;
 use crate::library::setting_of;
 use crate::project::parse;
 use crate::rewrite::{Accepted, ScriptChange, chosen, shown, to_value};
+use crate::say::Say;
 use crate::speak;
 
 /// A script to be written from a premise.
@@ -206,10 +207,9 @@ fn write(desk: &Desk, args: WriteArgs) -> Result<JobStarted, StudioError> {
     let open = desk.project(&args.project)?;
     flow_story::Premise::read(&args.premise)
         .map_err(|error| StudioError::new(error.code(), error.to_string()))?;
-    let title = format!(
-        "Write {:?}",
-        args.premise.chars().take(60).collect::<String>()
-    );
+    let title = Say::WriteFrom {
+        premise: args.premise.chars().take(60).collect(),
+    };
     let folder = Some(open.folder.clone());
     let job = desk.add_job("story.write", title, folder, kept(&args))?;
     Ok(JobStarted { job })
@@ -218,7 +218,10 @@ fn write(desk: &Desk, args: WriteArgs) -> Result<JobStarted, StudioError> {
 fn rewrite(desk: &Desk, args: RewriteArgs) -> Result<JobStarted, StudioError> {
     let open = desk.project(&args.project)?;
     let target = &args.target;
-    let title = format!("Rewrite {} {}", target.kind.as_str(), target.id);
+    let title = Say::RewriteRow {
+        kind: target.kind.as_str().to_owned(),
+        id: target.id.clone(),
+    };
     let folder = Some(open.folder.clone());
     let job = desk.add_job("story.rewrite", title, folder, kept(&args))?;
     Ok(JobStarted { job })
@@ -361,7 +364,9 @@ fn hear(desk: &Desk, args: HearArgs) -> Result<JobStarted, StudioError> {
         let message = format!("expected a text of 1 to {HEAR_CHARS_MAX} characters, got {chars}");
         return Err(StudioError::new(Code::BadInput, message));
     }
-    let title = format!("Hear {:?}", args.text.chars().take(40).collect::<String>());
+    let title = Say::HearText {
+        text: args.text.chars().take(40).collect(),
+    };
     let job = desk.add_job("voice.hear", title, None, kept(&args))?;
     Ok(JobStarted { job })
 }

@@ -1,43 +1,33 @@
-//! The queue: which job runs, and what becomes of it.
+//! The queue: jobs in memory as they stand in the database, and what a person does to them.
+//! Carrying them out is in [`lanes`].
 //!
 //! Every change of a job's state is written before anybody is told of it. A job that a killed
 //! process left as running is found at the next start and called interrupted; it runs again by
 //! itself, unless it was interrupted again and again.
 
+mod lanes;
 mod report;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use engine_base::{CancelToken, Code};
 use flow_store::jobs::{JobRow, JobsDb};
 use serde_json::{Value, json};
 
-use self::report::Reporter;
-use super::events::{DeskEvent, ToastLevel};
-use super::queue::{Job, JobResult, JobState};
+use super::events::DeskEvent;
+use super::queue::{Job, JobState};
 use super::render::RenderWhat;
 use super::settings::Settings;
 use super::state::Running;
-use super::{Desk, lock, perform};
+use super::{Desk, lock};
 use crate::error::StudioError;
-use crate::events::Watcher;
+use crate::say::Say;
 
 /// A job that was interrupted this often waits for a person.
 const STARTS_MAX: u64 = 3;
-/// Jobs of a lane run one after the other; fetching a model keeps no film from being made.
-const LANES: [&str; 2] = ["making", "fetching"];
-
-fn lane_of(kind: &str) -> &'static str {
-    if kind.starts_with("models.") {
-        LANES[1]
-    } else {
-        LANES[0]
-    }
-}
-
 /// What a running job is to become when it has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
@@ -53,6 +43,8 @@ struct Held {
     wish: Option<Wish>,
     /// Whether it goes on by itself when it was interrupted.
     resumes: bool,
+    /// What it makes now, as a JPEG file: one picture a job, whatever it takes.
+    picture: Option<Arc<[u8]>>,
 }
 
 #[derive(Default)]
@@ -77,12 +69,14 @@ impl Held {
     fn of(row: JobRow) -> Result<Self, StudioError> {
         let mut job: Job = serde_json::from_value(row.shown.clone()).map_err(|e| corrupt(&e))?;
         job.id = row.id;
+        (job.preview, job.device) = (None, None);
         Ok(Self {
             row,
             job,
             cancel: None,
             wish: None,
             resumes: false,
+            picture: None,
         })
     }
 
@@ -169,6 +163,11 @@ impl Queue {
         Ok(self.db.lines(id)?)
     }
 
+    /// The picture of what a job makes now, as a JPEG file.
+    pub(super) fn picture(&self, id: i64) -> Option<Arc<[u8]>> {
+        lock(&self.jobs).held.get(&id)?.picture.clone()
+    }
+
     fn get(&self, id: i64) -> Result<Job, StudioError> {
         let jobs = lock(&self.jobs);
         let held = jobs.held.get(&id).ok_or_else(|| unknown(id))?;
@@ -206,6 +205,17 @@ impl Queue {
         running
     }
 
+    /// The job that makes a copy of the file `hash` that plays, now or soon.
+    pub(super) fn job_of_proxy(&self, hash: &str) -> Option<i64> {
+        let jobs = lock(&self.jobs);
+        let active = |held: &&Held| {
+            held.row.kind == "media.proxy"
+                && held.row.request["hash"] == hash
+                && (held.is_next() || held.job.state == JobState::Running)
+        };
+        jobs.held.values().find(active).map(|held| held.row.id)
+    }
+
     /// The job that fetches or checks a model now or soon.
     pub(super) fn job_of_model(&self, id: &str) -> Option<i64> {
         let jobs = lock(&self.jobs);
@@ -219,12 +229,16 @@ impl Queue {
 }
 
 fn unknown(id: i64) -> StudioError {
-    StudioError::new(Code::NotFound, format!("there is no job {id}"))
+    StudioError::said(Code::NotFound, &Say::NoJob { job: id })
 }
 
 fn refused(id: i64, state: JobState, what: &str) -> StudioError {
-    let message = format!("job {id} cannot be {what}: it is {}", word(state));
-    StudioError::new(Code::Refused, message)
+    let say = Say::JobRefused {
+        job: id,
+        what: what.to_owned(),
+        state: word(state),
+    };
+    StudioError::said(Code::Refused, &say)
 }
 
 impl Desk {
@@ -232,17 +246,21 @@ impl Desk {
     pub(super) fn add_job(
         &self,
         kind: &'static str,
-        title: String,
+        title: Say,
         project: Option<PathBuf>,
         request: Value,
     ) -> Result<i64, StudioError> {
         let job = Job {
             id: 0,
             kind: kind.to_owned(),
-            title: title.chars().take(200).collect(),
+            title: title.to_string().chars().take(200).collect(),
+            title_coded: Some(title.coded()),
             project,
             state: JobState::Waiting,
             step: None,
+            step_coded: None,
+            device: None,
+            preview: None,
             done: 0,
             of: 0,
             secs_left: None,
@@ -250,6 +268,7 @@ impl Desk {
             started_unix_millis: None,
             ended_unix_millis: None,
             error: None,
+            error_coded: None,
             result: None,
         };
         let row = self.queue.db.add(JobRow {
@@ -346,7 +365,8 @@ impl Desk {
                 return Err(refused(id, job.state, what));
             }
             job.state = JobState::Waiting;
-            (job.error, job.result, job.step) = (None, None, None);
+            (job.error, job.error_coded, job.result) = (None, None, None);
+            (job.step, job.step_coded) = (None, None);
             (job.done, job.of, job.secs_left, job.ended_unix_millis) = (0, 0, None, None);
             Ok(())
         })
@@ -409,177 +429,6 @@ impl Desk {
             self.tell(&DeskEvent::JobGone { id });
         }
         Ok(())
-    }
-
-    /// Begin to carry jobs out.
-    pub(super) fn start_workers(&self) -> Result<(), StudioError> {
-        for lane in LANES {
-            let desk = self
-                .me
-                .upgrade()
-                .ok_or_else(|| StudioError::new(Code::Internal, "the desk is not there yet"))?;
-            let thread = std::thread::Builder::new()
-                .name(format!("jobs-{lane}"))
-                .spawn(move || desk.work(lane))
-                .map_err(|error| {
-                    StudioError::new(Code::Io, format!("cannot start a worker: {error}"))
-                })?;
-            lock(&self.queue.threads).push(thread);
-        }
-        Ok(())
-    }
-
-    /// Stop what runs, so that it goes on at the next start.
-    pub(super) fn stop_workers(&self) {
-        {
-            let mut jobs = lock(&self.queue.jobs);
-            jobs.stopping = true;
-            for cancel in jobs.held.values().filter_map(|held| held.cancel.as_ref()) {
-                cancel.cancel();
-            }
-        }
-        self.queue.wake.notify_all();
-        let threads = std::mem::take(&mut *lock(&self.queue.threads));
-        for thread in threads {
-            if thread.join().is_err() {
-                tracing::error!("a worker of the queue panicked");
-            }
-        }
-    }
-
-    fn work(self: &Arc<Self>, lane: &str) {
-        while let Some((id, row, cancel)) = self.next(lane) {
-            let reporter = Arc::new(Reporter::new(self, id));
-            let watcher: Arc<dyn Watcher> = Arc::clone(&reporter) as Arc<dyn Watcher>;
-            let outcome = perform::perform(self, &row, &watcher, &cancel);
-            self.ended(id, outcome);
-        }
-    }
-
-    /// Wait for the next job of the lane and mark it running; nothing when the desk is stopped.
-    fn next(&self, lane: &str) -> Option<(i64, JobRow, CancelToken)> {
-        let mut jobs = lock(&self.queue.jobs);
-        loop {
-            if jobs.stopping {
-                return None;
-            }
-            let next = jobs
-                .held
-                .values_mut()
-                .filter(|held| held.is_next() && lane_of(&held.row.kind) == lane)
-                .min_by(|a, b| a.row.place.total_cmp(&b.row.place));
-            let Some(held) = next else {
-                let waiting = self.queue.wake.wait(jobs);
-                jobs = waiting.unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            held.job.state = JobState::Running;
-            held.job.started_unix_millis = Some(self.clock.unix_millis());
-            held.row.starts += 1;
-            if let Err(error) = held.write(&self.queue.db) {
-                // It cannot be told apart later from one that never ran: it does not run.
-                held.job.state = JobState::Failed;
-                held.job.error = Some(error.message);
-                let job = held.job.clone();
-                drop(jobs);
-                self.tell_job(&job);
-                jobs = lock(&self.queue.jobs);
-                continue;
-            }
-            let cancel = CancelToken::new();
-            held.cancel = Some(cancel.clone());
-            held.wish = None;
-            let (id, row, job) = (held.row.id, held.row.clone(), held.job.clone());
-            drop(jobs);
-            self.tell_job(&job);
-            return Some((id, row, cancel));
-        }
-    }
-
-    fn ended(&self, id: i64, outcome: Result<JobResult, StudioError>) {
-        let now = self.clock.unix_millis();
-        let told = {
-            let mut jobs = lock(&self.queue.jobs);
-            let stopping = jobs.stopping;
-            let Some(held) = jobs.held.get_mut(&id) else {
-                return;
-            };
-            held.cancel = None;
-            let job = &mut held.job;
-            job.secs_left = None;
-            job.ended_unix_millis = Some(now);
-            let was_stopped = matches!(&outcome, Err(error) if error.code == Code::Cancelled);
-            match outcome {
-                Ok(result) => {
-                    job.state = JobState::Done;
-                    job.done = job.of;
-                    job.result = Some(result);
-                    job.step = None;
-                }
-                Err(_) if was_stopped => {
-                    job.state = match held.wish {
-                        Some(Wish::Pause) => JobState::Paused,
-                        None if stopping => JobState::Interrupted,
-                        Some(Wish::Cancel) | None => JobState::Cancelled,
-                    };
-                    if job.state != JobState::Cancelled {
-                        job.ended_unix_millis = None;
-                    }
-                    if job.state == JobState::Interrupted {
-                        // Stopped in good order: no sign that it ends the program.
-                        held.row.starts = held.row.starts.saturating_sub(1);
-                    }
-                }
-                Err(error) => {
-                    job.state = JobState::Failed;
-                    job.error = Some(error.message);
-                }
-            }
-            let written = held.write(&self.queue.db);
-            if let Err(error) = written {
-                tracing::error!(%error, id, "a job's end could not be written: it will run again");
-            }
-            held.job.clone()
-        };
-        if let Some(error) = &told.error {
-            let said = self.queue.db.say(id, error);
-            drop(said);
-            self.tell(&DeskEvent::Toast {
-                level: ToastLevel::Error,
-                message: format!("{}: {error}", told.title),
-            });
-        }
-        self.tell_job(&told);
-        // Shots that were in the making are made, or are not.
-        if let Some(folder) = &told.project {
-            self.project_changed(folder);
-        }
-        if told.kind.starts_with("models.") {
-            self.tell(&DeskEvent::ModelsChanged);
-        }
-    }
-
-    /// How far a job has come; kept in memory only.
-    fn progress(&self, id: i64, change: impl FnOnce(&mut Job)) {
-        let job = {
-            let mut jobs = lock(&self.queue.jobs);
-            let Some(held) = jobs.held.get_mut(&id) else {
-                return;
-            };
-            change(&mut held.job);
-            held.job.clone()
-        };
-        self.tell_job(&job);
-    }
-
-    fn say(&self, id: i64, line: &str) {
-        if let Err(error) = self.queue.db.say(id, line) {
-            tracing::debug!(%error, id, "a line of a job is lost");
-        }
-        self.tell(&DeskEvent::JobLog {
-            id,
-            line: line.to_owned(),
-        });
     }
 }
 

@@ -41,6 +41,7 @@ pub(super) fn manifest_of(
             .clone()
             .unwrap_or_else(|| defaults.preset.to_owned()),
         burn_subtitles: request.burn_subtitles,
+        loudness: request.loudness,
         ..Manifest::new(rewrite::to_value(script)?)
     })
 }

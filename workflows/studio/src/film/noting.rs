@@ -23,7 +23,7 @@ impl Noting {
     }
 
     pub(super) fn warn(&self, warning: ScriptWarning) {
-        let what = warning.message.clone();
+        let what = warning.clone().said();
         self.watcher.event(StudioEvent::Warning { what });
         self.keep(warning);
     }

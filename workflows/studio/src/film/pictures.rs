@@ -14,6 +14,7 @@ use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::library::Library;
 use crate::project::Project;
+use crate::say::{Said, Say};
 use crate::studio::Studio;
 use crate::voices::SpokenFilm;
 use crate::workflow::{PlanReport, PlanState};
@@ -32,7 +33,7 @@ pub(crate) struct PicturesWanted {
 pub(crate) struct PicturesDone {
     pub(crate) made: u64,
     pub(crate) reused: u64,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<Said>,
 }
 
 /// A shot in its film, and whether its pictures are made.
@@ -42,7 +43,7 @@ pub(crate) struct ShotLook {
     pub(crate) frames: i64,
     pub(crate) is_made: bool,
     /// Why it cannot be made.
-    pub(crate) why: Option<String>,
+    pub(crate) why: Option<Said>,
     /// The pictures: final ones, else a draft.
     pub(crate) made: Option<ContentHash>,
 }
@@ -63,7 +64,7 @@ struct Pictures {
     film: Option<FilmDocument>,
     /// Segments that cannot be made, and the file that each lacks.
     missing: BTreeMap<String, String>,
-    warnings: Vec<String>,
+    warnings: Vec<Said>,
 }
 
 /// Shots that a segment shows: `boats`, or both of `boats~lamp`.
@@ -143,6 +144,7 @@ impl Studio {
                 crf: 28,
                 preset: "ultrafast",
                 burn_subtitles: false,
+                ..FilmOptions::default()
             }
         } else {
             FilmOptions::default()
@@ -201,7 +203,7 @@ impl Studio {
                 shot.frames = first + frames - shot.first_frame;
                 shot.is_made &= is_made;
                 if let Some(file) = pictures.missing.get(&planned.id) {
-                    shot.why = Some(format!("there is no file {file:?}"));
+                    shot.why = Some(Say::NoFile { name: file.clone() }.into());
                 }
                 if id == planned.id {
                     shot.made = made.get(id).copied();
@@ -293,7 +295,7 @@ impl Studio {
         cancel: &CancelToken,
     ) -> Result<PicturesDone, StudioError> {
         watcher.event(StudioEvent::Stage {
-            what: "reading the files".into(),
+            what: Say::ReadingFiles {}.into(),
         });
         let pictures = self
             .pictures(project, &project.script()?, wanted.draft)?
@@ -309,13 +311,24 @@ impl Studio {
         let targets = pictures.targets(wanted);
         let Some(film) = pictures.film.filter(|_| !targets.is_empty()) else {
             return match done.warnings.first() {
-                Some(_) => Err(StudioError::new(Code::NotFound, done.warnings.join("; "))),
+                Some(first) => {
+                    let texts: Vec<&str> = done
+                        .warnings
+                        .iter()
+                        .map(|said| said.text.as_str())
+                        .collect();
+                    let error = StudioError::new(Code::NotFound, texts.join("; "));
+                    Err(StudioError {
+                        coded: first.coded.clone().map(Box::new),
+                        ..error
+                    })
+                }
                 None => Ok(done),
             };
         };
         let running = Arc::new(project.begin(cancel));
         watcher.event(StudioEvent::Stage {
-            what: "making the pictures".into(),
+            what: Say::MakingPictures {}.into(),
         });
         let report = self.execute(&film.document, &targets, watcher, Some(&running), cancel)?;
         if cancel.is_cancelled() {
@@ -331,16 +344,17 @@ impl Studio {
 }
 
 /// One sentence for each file that is missing.
-fn lacks(missing: &BTreeMap<String, String>) -> Vec<String> {
+fn lacks(missing: &BTreeMap<String, String>) -> Vec<Said> {
     let mut files: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (segment, file) in missing {
         files.entry(file).or_default().push(segment);
     }
     let sentence = |(file, segments): (&str, Vec<&str>)| {
-        format!(
-            "there is no file {file:?}, needed by {}",
-            segments.join(", ")
-        )
+        Say::FileNeededBy {
+            name: file.to_owned(),
+            shots: segments.join(", "),
+        }
+        .into()
     };
     files.into_iter().map(sentence).collect()
 }

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, Query, Request, State, WebSocketUpgrade};
-use axum::http::header::{CACHE_CONTROL, LOCATION, SET_COOKIE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
@@ -64,6 +64,7 @@ pub(super) fn router(
         .route("/media/{hash}", get(media))
         .route("/thumb/{hash}", get(thumb))
         .route("/wave/{hash}", get(wave))
+        .route("/preview/{job}", get(preview))
         .fallback(get(page))
         .layer(middleware::from_fn_with_state(shared.clone(), enter))
         .with_state(shared)
@@ -177,7 +178,7 @@ async fn events(
 fn hash_of(text: &str) -> Result<ContentHash, StudioError> {
     text.parse().map_err(|_no_hash| {
         let message = format!("expected a content hash of 64 hexadecimal digits, got {text:?}");
-        StudioError::new(Code::BadInput, message)
+        StudioError::new(Code::NotFound, message)
     })
 }
 
@@ -215,12 +216,35 @@ async fn thumb(
     let desk = shared.desk;
     let made = aside(move || desk.thumb(&hash_of(&hash)?, width.w.unwrap_or(320)));
     match made.await {
+        Err(error) if error.code != Code::NotFound => broken(),
         Ok(thumb) => {
             let tag = thumb.hash.to_hex();
             let caching = Caching::Immutable(&tag);
             file_response(&thumb.path, Some("image/jpeg"), caching, &headers).await
         }
         Err(error) => failed(&error),
+    }
+}
+
+/// A picture of a torn picture, in the place of one that cannot be read.
+fn broken() -> Response {
+    const TORN: &str = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 160 90'>\
+        <rect width='160' height='90' fill='#2a2523'/>\
+        <g fill='none' stroke='#e08a7a' stroke-width='3' stroke-linejoin='round'>\
+        <path d='M52 25h56v40H52z'/><path d='M84 20l-9 15 11 9-10 12 6 14'/>\
+        <path d='M55 59l12-14 8 9'/></g><circle cx='97' cy='36' r='4' fill='#e08a7a'/></svg>";
+    let headers = [(CONTENT_TYPE, "image/svg+xml"), (CACHE_CONTROL, "no-cache")];
+    (headers, TORN).into_response()
+}
+
+/// What a job makes now. Another number in the address is another picture: none is kept.
+async fn preview(State(shared): State<Shared>, Path(job): Path<i64>) -> Response {
+    match shared.desk.preview(job) {
+        Some(jpeg) => {
+            let headers = [(CONTENT_TYPE, "image/jpeg"), (CACHE_CONTROL, "no-store")];
+            (headers, Body::from(Bytes::from_owner(jpeg))).into_response()
+        }
+        None => StatusCode::NOT_FOUND.into_response(),
     }
 }
 
@@ -247,6 +271,8 @@ async fn wave(
 struct Upload {
     project: PathBuf,
     name: String,
+    /// The file of this name is missing: only the same content is taken.
+    relink: Option<bool>,
 }
 
 async fn upload(State(shared): State<Shared>, Query(asked): Query<Upload>, body: Body) -> Response {
@@ -257,7 +283,15 @@ async fn upload(State(shared): State<Shared>, Query(asked): Query<Upload>, body:
         let brought = match written {
             Ok(()) => {
                 let (desk, temp) = (Arc::clone(&desk), temp.clone());
-                aside(move || desk.bring(&asked.project, &asked.name, &temp)).await
+                aside(move || {
+                    if asked.relink == Some(true) {
+                        return desk.bring_back(&asked.project, &asked.name, &temp);
+                    }
+                    let file = desk.bring(&asked.project, &asked.name, &temp)?;
+                    desk.make_playable(&file.hash, &file.name, &temp);
+                    Ok(file)
+                })
+                .await
             }
             Err(error) => Err(error),
         };
@@ -297,5 +331,10 @@ async fn next(pieces: &mut axum::body::BodyDataStream) -> Option<Result<Bytes, a
 }
 
 async fn page(State(shared): State<Shared>, uri: Uri, headers: HeaderMap) -> Response {
+    // Pages that the browser makes itself are one page; what is missing of these is not.
+    let of_ours = ["/api/", "/media/", "/thumb/", "/wave/", "/preview/"];
+    if of_ours.iter().any(|start| uri.path().starts_with(start)) {
+        return StatusCode::NOT_FOUND.into_response();
+    }
     pages::page(&shared.pages, uri.path(), &headers).await
 }

@@ -38,7 +38,9 @@ pub(super) fn upscale(
     stage("reading the video");
     let video = VideoUpscale::open(&request.from, &request.to, &encode_options(request)?)?;
     for note in video.notes() {
-        watcher.event(StudioEvent::Warning { what: note.clone() });
+        watcher.event(StudioEvent::Warning {
+            what: note.as_str().into(),
+        });
     }
     let mut notes = video.notes().to_vec();
     let keeper = Segments {
@@ -61,7 +63,9 @@ pub(super) fn upscale(
     drop(keeper);
     store.trim()?;
     for note in &report.notes {
-        watcher.event(StudioEvent::Warning { what: note.clone() });
+        watcher.event(StudioEvent::Warning {
+            what: note.as_str().into(),
+        });
     }
     notes.append(&mut report.notes);
     report.notes = notes;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use flow_story::Coded;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use ts_rs::TS;
@@ -54,6 +55,10 @@ pub struct ProjectArgs {
 pub struct UndoStep {
     /// What it was, in a few words.
     pub label: String,
+    /// The same for pages in another language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional, type = "Coded")]
+    pub label_coded: Option<Coded>,
     /// When it was made.
     pub at_unix_millis: u64,
 }
@@ -114,6 +119,10 @@ pub enum LintLevel {
 pub struct LintFix {
     /// What the button says.
     pub label: String,
+    /// The same for pages in another language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional, type = "Coded")]
+    pub label_coded: Option<Coded>,
     /// The edit.
     pub edit: Edit,
 }
@@ -130,6 +139,14 @@ pub struct LintMessage {
     pub what: String,
     /// What would mend it, in words.
     pub advice: String,
+    /// What is the matter, for pages in another language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(type = "Coded")]
+    pub what_coded: Option<Coded>,
+    /// What would mend it, for pages in another language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(type = "Coded")]
+    pub advice_coded: Option<Coded>,
     /// What the row is; absent for the film as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
@@ -176,6 +193,10 @@ pub struct ShotStatus {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The same for pages in another language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(type = "Coded")]
+    pub why_coded: Option<Coded>,
     /// Where it starts in the film.
     pub start_secs: f64,
     /// Its length.
@@ -262,6 +283,10 @@ pub struct Edited {
     /// What was done, in a few words; absent when nothing changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// The same for pages in another language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(type = "Coded")]
+    pub label_coded: Option<Coded>,
 }
 
 /// A project and a name.

@@ -42,9 +42,9 @@ impl Watcher for Reporter {
     fn event(&self, event: StudioEvent) {
         match event {
             StudioEvent::Stage { what } => {
-                self.desk.say(self.id, &what);
+                self.desk.say(self.id, &what.text);
                 self.desk.progress(self.id, |job| {
-                    job.step = Some(what);
+                    (job.step, job.step_coded) = (Some(what.text), what.coded);
                     (job.done, job.of, job.secs_left) = (0, 0, None);
                 });
             }
@@ -65,7 +65,8 @@ impl Watcher for Reporter {
                 NodeState::Failed => self.desk.say(self.id, &format!("failed: {node}")),
                 NodeState::Running | NodeState::Reused | NodeState::Skipped => {}
             },
-            StudioEvent::Warning { what } => self.desk.say(self.id, &what),
+            StudioEvent::Preview { node, picture } => self.desk.show(self.id, node, &picture),
+            StudioEvent::Warning { what } => self.desk.say(self.id, &what.text),
         }
     }
 }
