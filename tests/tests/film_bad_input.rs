@@ -79,10 +79,11 @@ fn png_of(width_px: u32, height_px: u32) -> Vec<u8> {
 #[test]
 fn a_bad_still_stops_its_own_shot_only() {
     let film = SmallFilm::new().unwrap();
-    fs::write(film.folder().join("lamp.png"), "no picture at all").unwrap();
+    // Its head is right, and nothing is behind it.
+    fs::write(film.folder().join("lamp.png"), png_of(320, 200)).unwrap();
     let done = make_in_words(&film);
-    // The node, the file as the person knows it, and what was expected of it.
-    done.ended(3, &["segment:lamp", "\"lamp.png\"", "PNG"]);
+    // The node, and the file as the person knows it.
+    done.ended(3, &["segment:lamp", "\"lamp.png\""]);
     assert!(
         !done.err.contains("blobs"),
         "a path in the cache says nothing: {}",
@@ -98,7 +99,6 @@ fn a_bad_still_stops_its_own_shot_only() {
     );
 
     for (bytes, status, expected) in [
-        (Vec::new(), 3, "empty"),
         // More than is read is refused on purpose.
         (png_of(50_000, 40), 4, "50000"),
         (png_of(600_000, 400_000), 4, "600000"),
@@ -125,6 +125,53 @@ fn a_bad_still_stops_its_own_shot_only() {
         "the shot, its cross-fade and the film: {told}"
     );
     assert!(film.out().exists());
+}
+
+#[test]
+fn files_that_are_no_pictures_are_told_at_once_before_any_work() {
+    let film = SmallFilm::new().unwrap();
+    fs::write(film.folder().join("lamp.png"), "no picture at all").unwrap();
+    fs::write(film.folder().join("sea.png"), Vec::new()).unwrap();
+    let done = make_in_words(&film);
+    done.ended(3, &["cannot be read", "\"lamp.png\"", "\"sea.png\""]);
+    assert!(
+        !done.err.contains("blobs") && !done.err.contains("shore"),
+        "{}",
+        done.err
+    );
+    assert_eq!(committed(&film), Vec::<String>::new(), "nothing was made");
+    // A film from a premise may choose any picture of the folder: all are looked at.
+    let mut premise = film.program(PROGRAM);
+    premise.args([
+        "film",
+        "A lamp is lit",
+        "--length",
+        "10s",
+        "--llm",
+        "http://127.0.0.1:9/v1",
+    ]);
+    premise.arg("--stills").arg(film.folder());
+    premise.arg("--out").arg(film.folder().join("premise.mp4"));
+    ran(&mut premise)
+        .unwrap()
+        .ended(3, &["\"lamp.png\"", "\"sea.png\""]);
+    assert!(!film.folder().join("premise.longtake").exists());
+    film.paint("lamp", 1).unwrap();
+    film.paint("sea", 3).unwrap();
+    assert!(make(&film).status.success());
+}
+
+#[test]
+fn a_length_that_no_film_has_leaves_nothing_behind() {
+    let film = SmallFilm::new().unwrap();
+    for length in ["0s", "4s", "11m", "2 days", "1000000s", "x"] {
+        let mut make = film.program(PROGRAM);
+        make.args(["film", "A lamp is lit", "--length", length]);
+        make.arg("--out").arg(film.folder().join("premise.mp4"));
+        // One range, whatever is wrong with it.
+        ran(&mut make).unwrap().ended(3, &["5 s to 10 min", length]);
+        assert!(!film.folder().join("premise.longtake").exists(), "{length}");
+    }
 }
 
 #[test]

@@ -19,6 +19,66 @@ struct Agent {
     to: Option<ChildStdin>,
     from: BufReader<ChildStdout>,
     asked: u64,
+    /// As they were listed: what is asked and answered is held to their schemas.
+    tools: Vec<Value>,
+}
+
+/// Whether `value` is what `schema` says; schemas hold their own definitions.
+fn fits(schema: &Value, value: &Value) -> bool {
+    valid(schema, schema, value)
+}
+
+fn valid(root: &Value, schema: &Value, value: &Value) -> bool {
+    if let Some(name) = schema["$ref"].as_str() {
+        let def = &root["$defs"][name.strip_prefix("#/$defs/").unwrap()];
+        assert!(def.is_object(), "{name}");
+        return valid(root, def, value);
+    }
+    let of_type = match schema["type"].as_str() {
+        None => true,
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("number") => value.is_number(),
+        Some("boolean") => value.is_boolean(),
+        Some("null") => value.is_null(),
+        Some(other) => panic!("a type that is not known: {other}"),
+    };
+    let one_of = |list: &Value| list.as_array().is_none_or(|list| list.contains(value));
+    let any = |list: &Value| {
+        let each = list.as_array();
+        each.is_none_or(|each| each.iter().any(|one| valid(root, one, value)))
+    };
+    let required = schema["required"].as_array();
+    let has_all = required.is_none_or(|names| {
+        names
+            .iter()
+            .all(|name| value.get(name.as_str().unwrap()).is_some())
+    });
+    let properties = schema["properties"].as_object();
+    let fields_fit = value.as_object().is_none_or(|fields| {
+        fields.iter().all(|(name, field)| {
+            match properties.and_then(|properties| properties.get(name)) {
+                Some(schema) => valid(root, schema, field),
+                None => match &schema["additionalProperties"] {
+                    Value::Null => true,
+                    schema => valid(root, schema, field),
+                },
+            }
+        })
+    });
+    let items_fit = value.as_array().is_none_or(|items| {
+        let schema = &schema["items"];
+        schema.is_null() || items.iter().all(|item| valid(root, schema, item))
+    });
+    let constant = schema.get("const").is_none_or(|wanted| wanted == value);
+    of_type
+        && constant
+        && one_of(&schema["enum"])
+        && any(&schema["anyOf"])
+        && has_all
+        && fields_fit
+        && items_fit
 }
 
 impl Agent {
@@ -41,6 +101,7 @@ impl Agent {
             from: BufReader::new(child.stdout.take().unwrap()),
             child,
             asked: 0,
+            tools: Vec::new(),
         }
     }
 
@@ -62,12 +123,27 @@ impl Agent {
 
     #[track_caller]
     fn tool(&mut self, name: &str, arguments: Value) -> Value {
+        let tool = self
+            .tools
+            .iter()
+            .find(|tool| tool["name"] == name)
+            .unwrap()
+            .clone();
+        assert!(
+            fits(&tool["inputSchema"], &arguments),
+            "{name}: {arguments}"
+        );
         let answer = self.ask(
             "tools/call",
             json!({ "name": name, "arguments": arguments }),
         );
         let result = &answer["result"];
         assert_eq!(result["isError"], false, "{name}: {answer}");
+        let structured = &result["structuredContent"];
+        assert!(
+            fits(&tool["outputSchema"], structured),
+            "{name}: {structured}"
+        );
         serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
     }
 }
@@ -87,6 +163,28 @@ fn an_agent_makes_a_film() {
         .unwrap();
     let text = edit["description"].as_str().unwrap();
     assert!(text.contains("export type Edit ="), "{text}");
+    for tool in &tools {
+        for schema in ["inputSchema", "outputSchema"] {
+            assert_eq!(tool[schema]["type"], "object", "{tool}");
+        }
+        assert!(
+            tool["annotations"]["destructiveHint"].is_boolean(),
+            "{tool}"
+        );
+    }
+    let hints = |name: &str| {
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+        let hints = &tool["annotations"];
+        [&hints["readOnlyHint"], &hints["destructiveHint"]].map(|hint| hint.as_bool().unwrap())
+    };
+    assert_eq!(hints("project_state"), [true, false]);
+    assert_eq!(hints("project_edit"), [false, false], "undo brings it back");
+    assert_eq!(hints("models_remove"), [false, true]);
+    assert!(!fits(&edit["inputSchema"], &json!({ "project": "/x" })));
+    let wrong_kind =
+        json!({ "project": "/x", "edit": { "edit": "remove", "kind": "shoe", "id": "a" } });
+    assert!(!fits(&edit["inputSchema"], &wrong_kind));
+    agent.tools = tools;
     let project = json!({ "name": "By an agent", "preset": "wide", "fps": "12", "language": "en" });
     let state = agent.tool("project_create", project);
     let project = state["project"].as_str().unwrap().to_owned();

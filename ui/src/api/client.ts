@@ -1,3 +1,4 @@
+import { say } from "../text/say";
 import type { ApiError, ArgsOf, CommandName, ErrorCode, ResultOf } from "./shapes";
 
 const PASSING: ReadonlySet<string> = new Set(["unreachable", "busy", "disk_full", "io", "out_of_memory"]);
@@ -40,7 +41,7 @@ async function answered<T>(response: Response): Promise<T> {
     );
   }
   if ("ok" in answer) return answer.ok;
-  throw new CallError(answer.error.code, answer.error.message);
+  throw new CallError(answer.error.code, say(answer.error.message, answer.error.coded));
 }
 
 async function reached(path: string, init: RequestInit): Promise<Response> {
@@ -75,12 +76,20 @@ export interface Uploaded {
 }
 
 /** Bring a file into the project's media. */
-export async function upload(project: string, file: File): Promise<Uploaded> {
-  const query = new URLSearchParams({ project, name: file.name });
+export async function upload(project: string, file: File, name: string = file.name): Promise<Uploaded> {
+  const query = new URLSearchParams({ project, name });
   const response = await reached(`/api/upload?${query}`, { method: "POST", body: file });
   return answered<Uploaded>(response);
 }
 
+/** Bring a missing file of the project back; one of another content is refused. */
+export async function relink(project: string, name: string, file: File): Promise<Uploaded> {
+  const query = new URLSearchParams({ project, name, relink: "true" });
+  const response = await reached(`/api/upload?${query}`, { method: "POST", body: file });
+  return answered<Uploaded>(response);
+}
+
+export const previewUrl = (job: number, number: number): string => `/preview/${job}?n=${number}`;
 export const mediaUrl = (hash: string): string => `/media/${encodeURIComponent(hash)}`;
 export const thumbUrl = (hash: string, width: number): string => `/thumb/${encodeURIComponent(hash)}?w=${width}`;
 

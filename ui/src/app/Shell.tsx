@@ -9,8 +9,10 @@ import { IconButton, Keys, Tip } from "../parts/Button";
 import { cx } from "../parts/cx";
 import { Progress } from "../parts/states";
 import { OF_PROJECT, type Page, go, useRoute } from "./route";
+import { MissingFiles } from "./MissingFiles";
 import { useSession } from "./session";
 import { useToasts } from "./toasts";
+import { jobTitle, say } from "../text/say";
 
 export const ICONS: Record<Page, typeof House> = {
   welcome: House,
@@ -82,10 +84,10 @@ function Running() {
       className="hidden h-8 w-52 flex-col justify-center gap-1 rounded-md px-2 text-left hover:bg-hover @min-[44rem]/head:flex"
     >
       <span className="flex w-full justify-between gap-2 text-xs">
-        <span className="truncate text-text">{job.title}</span>
-        <span className="numeric text-quiet">{job.of > 0 ? `${Math.round((100 * job.done) / job.of)} %` : ""}</span>
+        <span className="truncate text-text">{jobTitle(job)}</span>
+        <span className="numeric shrink-0 whitespace-nowrap text-quiet">{job.of > 0 ? `${Math.round((100 * job.done) / job.of)} %` : ""}</span>
       </span>
-      <Progress done={job.done} of={job.of} label={t("queue.progress_of", { title: job.title })} className="w-full" />
+      <Progress done={job.done} of={job.of} label={t("queue.progress_of", { title: jobTitle(job) })} className="w-full" />
     </button>
   );
 }
@@ -100,8 +102,8 @@ interface BarProps {
 function ProjectTools({ state, onUndo, onRedo }: { state: ProjectState; onUndo: () => void; onRedo: () => void }) {
   const { t } = useTranslation();
   const waiting = useEdits((edits) => edits.pending.length > 0);
-  const undo = state.undo ? t("edits.undo_what", { what: state.undo.label }) : t("edits.undo");
-  const redo = state.redo ? t("edits.redo_what", { what: state.redo.label }) : t("edits.redo");
+  const undo = state.undo ? t("edits.undo_what", { what: say(state.undo.label, state.undo.label_coded) }) : t("edits.undo");
+  const redo = state.redo ? t("edits.redo_what", { what: say(state.redo.label, state.redo.label_coded) }) : t("edits.redo");
   return (
     <div className="flex items-center">
       <IconButton icon={Undo2} label={undo} keys="Mod+Z" disabled={!state.undo && !waiting} onClick={onUndo} />
@@ -120,6 +122,7 @@ function ProjectBar({ project, onUndo, onRedo }: { project: string; onUndo: () =
       </h2>
       {state && <ProjectTools state={state} onUndo={onUndo} onRedo={onRedo} />}
       {state && <Saved />}
+      {state && <MissingFiles state={state} />}
       {!state && <span className="sr-only">{t("common.loading")}</span>}
     </>
   );

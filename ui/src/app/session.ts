@@ -6,6 +6,7 @@ import { keepEdits } from "../api/kept";
 import { beforeAsking, invalidate, invalidateAll, update, useQueries } from "../api/queries";
 import type { DeskEvent, Job, ProjectState, SettingsState } from "../api/shapes";
 import i18n from "../text";
+import { jobError, jobTitle, say } from "../text/say";
 import { takeSettings, usePrefs } from "./prefs";
 import { type ToastLevel, toast } from "./toasts";
 
@@ -33,8 +34,8 @@ function jobEnded(before: Job | undefined, job: Job): void {
   if (job.state !== "done" && job.state !== "failed" && job.state !== "interrupted") return;
   const message =
     job.state === "done"
-      ? i18n.t("queue.toast_done", { title: job.title })
-      : i18n.t("queue.toast_failed", { title: job.title, why: job.error ?? "" });
+      ? i18n.t("queue.toast_done", { title: jobTitle(job) })
+      : i18n.t("queue.toast_failed", { title: jobTitle(job), why: jobError(job) ?? "" });
   toast(job.state === "done" ? "good" : "bad", message);
   if (usePrefs.getState().notify && document.hidden && "Notification" in window && Notification.permission === "granted") {
     new Notification("Longtake", { body: message, tag: String(job.id) });
@@ -84,6 +85,7 @@ function take(event: DeskEvent): void {
         invalidate("render.plan", { project: job.project });
         invalidate("export.list", { project: job.project });
       }
+      if (job.kind === "media.proxy") invalidate("media.play");
       if (job.kind.startsWith("models.")) {
         invalidate("models.list");
         invalidate("app.state");
@@ -115,7 +117,9 @@ function take(event: DeskEvent): void {
       return;
     case "toast": {
       const levels = { error: "bad", warning: "warn", info: "info" } as const satisfies Record<string, ToastLevel>;
-      toast(levels[event.level], event.message);
+      // The job's own end tells it already.
+      if (event.coded?.code === "job_failed") return;
+      toast(levels[event.level], say(event.message, event.coded));
     }
   }
 }

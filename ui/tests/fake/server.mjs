@@ -79,7 +79,7 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
   let settings = { language: "en", theme: "dark", text_scale: 1, projects_folder: "/srv/maker/Films", cache_cap_bytes: 50e9, resume_jobs: true, notify: false, draft_first: false };
   const now = Date.now();
   let jobs = empty ? [] : [
-    { id: 4, kind: "render.start", title: "Make the whole film", project, state: "running", step: "picture of shot 3.2", done: 41, of: 120, secs_left: 95, created_unix_millis: now - 60_000, started_unix_millis: now - 58_000 },
+    { id: 4, kind: "render.start", title: "Render The Door Left Open", title_coded: { code: "render_all", values: { film: "The Door Left Open" } }, project, state: "running", step: "making the pictures", step_coded: { code: "making_pictures", values: {} }, device: "studio-01 · cpu", preview: { number: 1, of: "segment:boats" }, done: 41, of: 120, secs_left: 95, created_unix_millis: now - 60_000, started_unix_millis: now - 58_000 },
     { id: 5, kind: "export.start", title: "Export “The Door Left Open” (web)", project, state: "waiting", done: 0, of: 0, created_unix_millis: now - 50_000 },
     { id: 6, kind: "models.pull", title: "Fetch SmolLM2 135M", state: "waiting", done: 0, of: 0, created_unix_millis: now - 40_000 },
     { id: 3, kind: "export.start", title: "Export “The Door Left Open” (cinema)", project, state: "done", done: 10, of: 10, created_unix_millis: now - 9e6, started_unix_millis: now - 9e6, ended_unix_millis: now - 8.9e6, result: { type: "export", out: "/films/a.mp4", hash: "aa", bytes: 1, warnings: [] } },
@@ -113,15 +113,15 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
       start += length_secs;
     }
     const lint = [
-      { level: "warning", rule: "film-length", what: "the film is longer than the 180 s that were asked for", advice: "shorten shots", kind: "film" },
-      { level: "warning", rule: "speech-rate", what: "line 1 needs 3.8 s at 3 words a second, the shot has 3 s", advice: "make the shot longer", kind: "shot", id: script.scenes[0].shots[1]?.id ?? "", field: "/length", fix: { label: "Make it 4.5 s", edit: { edit: "set", kind: "shot", id: script.scenes[0].shots[1]?.id ?? "", field: "/length", value: "4.5 s" } } },
+      { level: "warning", rule: "film-length", what: "the film is 4800 frames (200.00 s), 4320 (180.00 s) were asked for", advice: "shorten shots by 480 frames together", what_coded: { code: "film_length", values: { got: 4800, got_secs: 200, asked: 4320, asked_secs: 180 } }, advice_coded: { code: "shorten_shots", values: { frames: 480 } }, kind: "film" },
+      { level: "warning", rule: "speech-rate", what: "13 words in 3.00 s are too many to be said", advice: "lengthen the shot to 4.4 s or cut to 9 words", what_coded: { code: "too_many_words", values: { words: 13, secs: 3 } }, advice_coded: { code: "lengthen_or_cut", values: { secs: 4.4, words: 9 } }, kind: "shot", id: script.scenes[0].shots[1]?.id ?? "", field: "/length", fix: { label: "Lengthen to 4.5 s", label_coded: { code: "lengthen_to", values: { length: "4.5 s" } }, edit: { edit: "set", kind: "shot", id: script.scenes[0].shots[1]?.id ?? "", field: "/length", value: "4.5 s" } } },
       { level: "fault", rule: "missing-picture", what: "the shot shows nothing", advice: "name a picture, video or colour", kind: "shot", id: "shot-7", field: "/picture" },
     ];
     return {
       project, name: "the-door", revision, script, lint, snapshots, shots,
       ...(undo.length ? { undo: { label: undo.at(-1).label, at_unix_millis: now } } : {}),
       ...(redo.length ? { redo: { label: redo.at(-1).label, at_unix_millis: now } } : {}),
-      pictures: Object.fromEntries([...names.map((name) => [name, { kind: "picture", hash: hashOf[name], media_type: "image/jpeg", bytes: 1, missing: false, used: true, shipped: false }]), ["ambience-sea", { kind: "sound", hash: "bb", media_type: "audio/ogg", bytes: 1, missing: false, used: false, shipped: true }]]),
+      pictures: Object.fromEntries([...names.map((name) => [name, { kind: "picture", hash: hashOf[name], media_type: "image/jpeg", bytes: 1, missing: false, used: true, shipped: false }]), ["lost.png", { kind: "picture", hash: "dd", media_type: "image/png", bytes: 0, missing: true, used: true, shipped: false }], ["ambience-sea", { kind: "sound", hash: "bb", media_type: "audio/ogg", bytes: 1, missing: false, used: false, shipped: true }]]),
       film: { width_px: 1280, height_px: 720, fps: "24", secs: start },
       proposal: proposal !== null,
     };
@@ -179,10 +179,12 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
     "render.plan": () => ({ to_make: 12, reused: 48, unknown: 2, predicted_secs: 184, warnings: [], nodes: script.scenes[0].shots.flatMap((shot, at) => [{ node: `segment:${shot.id}`, type_name: "film.segment", state: ["will_run", "reused", "unknown", "will_run"][at % 4], shot: shot.id }]) }),
     "render.start": () => job("render.start", "Make shots", { type: "render", made: 12, reused: 48, warnings: [] }),
     "export.presets": () => ["web", "vertical", "cinema", "archive"].map((id) => ({ id, name: id, docs: id, crf: 20, effort: "medium" })),
-    "export.predict": ({ commercial }) => { if (commercial && settings.theme === "never") throw new Error("refused"); return { secs_to_make: 312, to_make: 60, bytes: 48e6, film_secs: state().film.secs, out: `${project}/exports/The Door Left Open.mp4`, licence: [{ what: "Kokoro 82M (voice)", licence: "Apache-2.0", commercial: true, note: "" }, { what: "Sample stills", licence: "CC0-1.0", commercial: true, note: "" }], warnings: [] }; },
+    "export.predict": ({ commercial }) => { if (commercial && settings.theme === "never") throw new Error("refused"); return { secs_to_make: 312, to_make: 60, bytes: 48e6, film_secs: state().film.secs, out: `${project}/exports/The Door Left Open.mp4`, licence: [{ what: "Kokoro 82M (voice)", licence: "Apache-2.0", commercial: true, note: "" }, { what: "Sample stills", licence: "CC0-1.0", commercial: true, note: "" }], warnings: [{ text: "2 lines are to be spoken first; until then their lengths are estimates", coded: { code: "lines_to_speak", values: { count: 2 } } }] }; },
     "export.start": () => job("export.start", "Export", { type: "export", out: "/films/a.mp4", hash: hashOf[names[0]], bytes: 48e6, warnings: [] }),
-    "export.list": () => empty ? [] : [{ path: "/films/The Door Left Open.mp4", name: "The Door Left Open.mp4", hash: hashOf[names[0]], bytes: 48.2e6, made_unix_millis: now - 8e6 }],
+    "export.list": () => empty ? [] : [{ path: "/films/The Door Left Open.mp4", name: "The Door Left Open.mp4", hash: hashOf[names[0]], bytes: 48.2e6, made_unix_millis: now - 8e6, lufs: -16.1, true_peak_dbtp: -1.3 }],
     "export.reveal": () => ({}),
+    "media.play": ({ hash }) => ({ state: "ready", hash, is_copy: false }),
+    "media.relink": ({ name }) => ({ name, hash: hashOf[names[2]], media_type: "image/jpeg", bytes: 1 }),
     "queue.list": () => jobs,
     ...Object.fromEntries(["cancel", "retry", "pause", "resume"].map((what) => [`queue.${what}`, ({ id }) => { const to = { cancel: "cancelled", retry: "waiting", pause: "paused", resume: "running" }[what]; jobs = jobs.map((each) => (each.id === id ? { ...each, state: to } : each)); const one = jobs.find((each) => each.id === id); tell({ type: "job", job: one }); return one; }])),
     "queue.move": () => ({}),
@@ -220,6 +222,7 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
       const bytes = bytesBy.get(url.pathname.split("/")[2]);
       return bytes ? send(200, "image/jpeg", bytes) : send(404, "text/plain", "");
     }
+    if (url.pathname.startsWith("/preview/")) return send(200, "image/jpeg", bytesBy.get(hashOf[names[0]]));
     const file = normalize(join(ui, "dist", url.pathname === "/" ? "index.html" : url.pathname));
     if (!file.startsWith(join(ui, "dist"))) return send(403, "text/plain", "");
     try {

@@ -350,6 +350,10 @@ pub(crate) enum ProjectCommand {
     Undo {
         /// The project folder
         project: PathBuf,
+
+        /// Also take back a whole script that was read in
+        #[arg(long)]
+        yes: bool,
     },
     /// Do again what was taken back
     Redo {

@@ -72,10 +72,7 @@ fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioEr
         let message = "expected a premise or --script FILE, got both";
         return Err(StudioError::new(Code::BadInput, message));
     }
-    let length = args
-        .length
-        .parse()
-        .map_err(|error| StudioError::new(Code::BadInput, format!("--length: {error}")))?;
+    let length = film_length(&args.length)?;
     let premise = args.premise.as_ref().map(|text| PremiseRequest {
         text: text.clone(),
         length: Some(length),
@@ -417,6 +414,16 @@ fn nodes(cli: &Cli, type_name: Option<&str>) -> Result<u8, StudioError> {
         ));
     }
     Ok(0)
+}
+
+/// Length of a film from a premise.
+fn film_length(text: &str) -> Result<Length, StudioError> {
+    let length: Option<Length> = text.parse().ok();
+    let fits = |length: &Length| flow_studio::check_film_length(*length).is_ok();
+    length.filter(fits).ok_or_else(|| {
+        let message = format!("--length: expected 5 s to 10 min, such as 45s or 2m, got {text:?}");
+        StudioError::new(Code::BadInput, message)
+    })
 }
 
 /// What `--loudness` asks for.

@@ -13,8 +13,9 @@ use flow_timeline::FilmFormat;
 use serde::{Deserialize, Serialize};
 
 use crate::MediaError;
-use crate::ff::{self, PartFile, failed};
+use crate::ff::{self, failed};
 use crate::render::YuvFrame;
+use crate::segment_file::SegmentFile;
 
 /// Speed against size, as libx264 names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -113,13 +114,9 @@ pub struct EncodeReport {
 
 /// Codes frames into a segment file. Dropped before [`Self::finish`], nothing is left behind.
 pub struct VideoEncoder {
-    encoder: av::encoder::Video,
-    // Closed before the part file is moved or removed.
-    output: Option<av::format::context::Output>,
-    part: PartFile,
-    frame: av::frame::Video,
-    frame_base: av::Rational,
-    frames: i64,
+    file: SegmentFile,
+    width_px: usize,
+    height_px: usize,
 }
 
 impl VideoEncoder {
@@ -139,7 +136,6 @@ impl VideoEncoder {
             .check()
             .map_err(|error| MediaError::BadRequest(error.to_string()))?;
         let rate = ff::rational(format.fps)?;
-        let frame_base = rate.invert();
         let codec = av::encoder::find_by_name("libx264").ok_or_else(|| MediaError::Codec {
             what: "find the encoder libx264".into(),
             source: av::Error::EncoderNotFound,
@@ -151,7 +147,7 @@ impl VideoEncoder {
         context.set_width(format.width_px);
         context.set_height(format.height_px);
         context.set_format(av::format::Pixel::YUV420P);
-        context.set_time_base(frame_base);
+        context.set_time_base(rate.invert());
         context.set_frame_rate(Some(rate));
         context.set_aspect_ratio((1, 1));
         context.set_gop(u32::from(options.gop_frames));
@@ -186,34 +182,10 @@ impl VideoEncoder {
         let encoder = context
             .open_as_with(codec, dictionary)
             .map_err(failed("open the encoder libx264"))?;
-
-        let part = PartFile::new(path)?;
-        let mut output = av::format::output_as(&ff::url_of(part.path())?, "mp4")
-            .map_err(failed(format!("make the segment file {path:?}")))?;
-        let mut stream = output
-            .add_stream(codec)
-            .map_err(failed("add a video stream"))?;
-        stream.set_parameters(&encoder);
-        stream.set_time_base(frame_base);
-        stream.set_rate(rate);
-        stream.set_avg_frame_rate(rate);
-        // SAFETY: the output context is alive and its header not written yet.
-        unsafe { (*output.as_mut_ptr()).flags |= av::ffi::AVFMT_FLAG_BITEXACT };
-        output.write_header().map_err(failed(format!(
-            "write the head of the segment file {path:?}"
-        )))?;
-        let frame = av::frame::Video::new(
-            av::format::Pixel::YUV420P,
-            format.width_px,
-            format.height_px,
-        );
         Ok(Self {
-            encoder,
-            output: Some(output),
-            part,
-            frame,
-            frame_base,
-            frames: 0,
+            file: SegmentFile::create(path, encoder, rate)?,
+            width_px: format.width_px as usize,
+            height_px: format.height_px as usize,
         })
     }
 
@@ -223,40 +195,23 @@ impl VideoEncoder {
     /// [`MediaError::BadRequest`] for a frame of another size, [`MediaError::Codec`] when the
     /// encoder or the disk refuses.
     pub fn push(&mut self, frame: &YuvFrame) -> Result<(), MediaError> {
-        let (width, height) = (self.frame.width() as usize, self.frame.height() as usize);
+        let (width, height) = (self.width_px, self.height_px);
         if (frame.width_px, frame.height_px) != (width, height) {
             return Err(MediaError::BadRequest(format!(
                 "encode a frame of {}x{} px: expected {width}x{height}",
                 frame.width_px, frame.height_px
             )));
         }
-        // SAFETY: the frame is alive; FFmpeg gives it buffers of its own where the encoder still
-        // holds the old ones.
-        let ready = unsafe { av::ffi::av_frame_make_writable(self.frame.as_mut_ptr()) };
-        if ready < 0 {
-            return Err(failed("make room for a frame")(av::Error::from(ready)));
-        }
-        for (index, plane) in [&frame.y, &frame.u, &frame.v].into_iter().enumerate() {
-            let width = if index == 0 { width } else { width / 2 };
-            let stride = self.frame.stride(index);
-            let rows = self.frame.data_mut(index).chunks_mut(stride);
-            for (out, row) in rows.zip(plane.chunks_exact(width)) {
-                out[..width].copy_from_slice(row);
+        self.file.push(|coded| {
+            for (index, plane) in [&frame.y, &frame.u, &frame.v].into_iter().enumerate() {
+                let width = if index == 0 { width } else { width / 2 };
+                let stride = coded.stride(index);
+                let rows = coded.data_mut(index).chunks_mut(stride);
+                for (out, row) in rows.zip(plane.chunks_exact(width)) {
+                    out[..width].copy_from_slice(row);
+                }
             }
-        }
-        self.frame.set_pts(Some(self.frames));
-        self.frames += 1;
-        self.encoder
-            .send_frame(&self.frame)
-            .map_err(failed("encode a frame"))?;
-        self.drain()
-    }
-
-    fn drain(&mut self) -> Result<(), MediaError> {
-        match &mut self.output {
-            Some(output) => drain(&mut self.encoder, output, self.frame_base, self.part.path()),
-            None => Ok(()),
-        }
+        })
     }
 
     /// Code what is waiting, close the file, sync it and move it to its place.
@@ -264,23 +219,8 @@ impl VideoEncoder {
     /// # Errors
     /// [`MediaError::BadRequest`] without a frame, [`MediaError::Codec`] or [`MediaError::Io`]
     /// when the rest cannot be written; then nothing is at the place.
-    pub fn finish(mut self) -> Result<EncodeReport, MediaError> {
-        if self.frames == 0 {
-            return Err(MediaError::BadRequest(
-                "finish a segment without frames: expected at least 1".into(),
-            ));
-        }
-        self.encoder
-            .send_eof()
-            .map_err(failed("end the encoder's input"))?;
-        self.drain()?;
-        if let Some(output) = self.output.take() {
-            close(output, self.part.path())?;
-        }
-        Ok(EncodeReport {
-            frames: self.frames,
-            bytes: self.part.keep()?,
-        })
+    pub fn finish(self) -> Result<EncodeReport, MediaError> {
+        self.file.finish()
     }
 }
 

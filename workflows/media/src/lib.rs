@@ -23,6 +23,7 @@ mod picture;
 pub mod probe;
 pub mod render;
 pub mod restream;
+mod segment_file;
 pub mod sound;
 pub mod still;
 pub mod subtitle;

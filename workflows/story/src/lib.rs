@@ -53,8 +53,8 @@ pub use parse::{FILE_BYTES_MAX, Parsed, parse, parse_json, parse_markdown};
 pub use plan::{Assets, CREDITS_ROWS_MAX, plan_film};
 pub use producer::{
     FILM_SECS_MAX, FILM_SECS_MIN, PREMISE_CHARS_MAX, Picture, Premise, ProduceCounts, ProduceError,
-    ProduceEvent, ProduceOptions, Produced, Writing, choose_pictures, match_pictures, near_json,
-    produce,
+    ProduceEvent, ProduceOptions, Produced, Writing, check_film_length, choose_pictures,
+    match_pictures, near_json, produce,
 };
 pub use sayings::ScriptText;
 pub use script::{

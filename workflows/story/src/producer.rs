@@ -26,7 +26,7 @@ use flow_timeline::FilmFormat;
 
 pub use error::ProduceError;
 pub use near_json::near_json;
-pub use outline::{FILM_SECS_MAX, FILM_SECS_MIN};
+pub use outline::{FILM_SECS_MAX, FILM_SECS_MIN, check_film_length};
 pub use premise::{PREMISE_CHARS_MAX, Premise, Writing};
 pub use stills::{Picture, choose_pictures, match_pictures};
 

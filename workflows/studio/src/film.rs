@@ -8,6 +8,7 @@ mod noting;
 mod pictures;
 mod range;
 mod reading;
+mod stills;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -296,6 +297,10 @@ impl Studio {
             Given::Project(..) => wanted == Wanted::Film && request.out.is_some(),
             Given::Request | Given::Manifest(_) => true,
         };
+        if let Some(premise) = &request.premise {
+            premise.check()?;
+            stills::check_folders(&request.folders)?;
+        }
         if writes {
             export::check_writable(&out)?;
         }
@@ -330,6 +335,11 @@ impl Studio {
             Given::Project(_, manner) => manner.clone(),
             Given::Request | Given::Manifest(_) => Manner::of(request, new, &project)?,
         };
+        let mut looked = Library::new(&project, &self.store, folders(request));
+        if let Some(manifest) = manifest {
+            looked.pin(manifest.files.clone());
+        }
+        stills::check_named(&script, &mut looked)?;
         let cast = match manifest {
             Some(manifest) => SpokenFilm::of(manifest.spoken.clone()),
             None => voices::cast(&script, &manner.speaking)?,

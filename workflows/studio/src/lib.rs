@@ -51,7 +51,7 @@ pub use error::StudioError;
 pub use events::{NodeState, StudioEvent, Watcher};
 pub use film::{FilmReport, FilmRequest};
 pub use flow_nodes::LoudnessTarget;
-pub use flow_story::{FrameSize, Length};
+pub use flow_story::{FrameSize, Length, check_film_length};
 pub use join::{Commands, RunningStudio};
 pub use llm_local::LocalLlm;
 pub use llm_remote::{Key, RemoteLlm, RemoteOptions};

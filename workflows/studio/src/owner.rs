@@ -17,6 +17,7 @@ use engine_base::{Clock, Code};
 use serde::{Deserialize, Serialize};
 
 use crate::error::StudioError;
+use crate::say::Say;
 
 const LOCK_FILE: &str = "owner.lock";
 const INFO_FILE: &str = "owner.json";
@@ -228,9 +229,17 @@ pub fn describe(owner: &OwnerInfo) -> String {
 }
 
 fn owned_by(folder: &Path) -> StudioError {
-    let who = read_info(folder).map_or_else(|_| "another process".into(), |info| describe(&info));
-    let message = format!("cannot open the project: it is open in {who}: {folder:?}");
-    StudioError::new(Code::Busy, message)
+    let Ok(info) = read_info(folder) else {
+        let message = format!("cannot open the project: another process opens it now: {folder:?}");
+        return StudioError::new(Code::Busy, message);
+    };
+    let say = Say::OpenIn {
+        program: info.program,
+        pid: i64::from(info.pid),
+        host: info.host,
+        path: folder.display().to_string(),
+    };
+    StudioError::said(Code::Busy, &say)
 }
 
 fn read_info(folder: &Path) -> Result<OwnerInfo, StudioError> {

@@ -40,6 +40,13 @@ pub struct PremiseRequest {
 }
 
 impl PremiseRequest {
+    /// Refuse what no film is made from, before anything is made or opened for it.
+    pub(crate) fn check(&self) -> Result<(), StudioError> {
+        flow_story::Premise::read(&self.text).map_err(refused)?;
+        let length = self.length.unwrap_or(Length::secs(45));
+        flow_story::check_film_length(length).map_err(refused)
+    }
+
     /// A name for its film: the first words.
     pub(crate) fn stem(&self) -> String {
         let words: Vec<&str> = self.text.split_whitespace().take(6).collect();

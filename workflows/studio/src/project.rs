@@ -80,6 +80,7 @@ impl Project {
             return Err(StudioError::said(Code::NotFound, &Say::NoProject { path }));
         }
         let lock_was_there = folder.join("owner.lock").exists();
+        let folder_was_there = folder.exists();
         if !exists {
             std::fs::create_dir_all(folder)
                 .map_err(|error| StudioError::io("make the project folder", folder, &error))?;
@@ -97,6 +98,10 @@ impl Project {
                 if !lock_was_there {
                     // A refused project is left as it was found.
                     drop(std::fs::remove_file(folder.join("owner.lock")));
+                }
+                if !folder_was_there {
+                    // One that could not be made leaves nothing; what is not empty stays.
+                    drop(std::fs::remove_dir(folder));
                 }
                 return Err(error.into());
             }
@@ -224,7 +229,35 @@ pub fn send(
         })?;
         return owner::ask(&owner, command);
     }
-    Project::open(folder, false, program, clock)?.command(command)
+    let looks = matches!(
+        &command,
+        Command::System(System::Script | System::Diff { .. } | System::History)
+    );
+    match Project::open(folder, false, program, clock) {
+        Err(error) if looks && error.code == Code::NotPermitted => {
+            look_at_copy(folder, command, clock).map_err(|_copy| error)
+        }
+        opened => opened?.command(command),
+    }
+}
+
+/// Look at a project in a folder that cannot be written: its database is copied and read.
+fn look_at_copy(
+    folder: &Path,
+    command: Command,
+    clock: &Arc<dyn Clock>,
+) -> Result<Value, StudioError> {
+    let failed = |error: std::io::Error| StudioError::io("copy the project", folder, &error);
+    let place = tempfile::tempdir().map_err(failed)?;
+    let copy = place.path().join(format!("copy.{EXTENSION}"));
+    std::fs::create_dir(&copy).map_err(failed)?;
+    for name in ["project.db", "project.db-wal"] {
+        let from = folder.join(name);
+        if from.is_file() {
+            std::fs::copy(&from, copy.join(name)).map_err(failed)?;
+        }
+    }
+    Project::open(&copy, false, "a look at a copy", clock)?.command(command)
 }
 
 impl Core {

@@ -88,10 +88,10 @@ flow_story::texts! {
             = "job_refused", "job {job} cannot be {what}: it is {state}";
         NoJob { job: i64 } = "no_job", "there is no job {job}";
         ProjectBusy { path: String } = "project_busy", "a job runs on the project: {path:?}";
-        OpenElsewhere { program: String, pid: i64, host: String, path: String }
-            = "open_elsewhere",
-            "cannot open the project: it is open in {program:?} (process {pid} on {host}), which \
-             does not answer; end it there, or try again: {path:?}";
+        OpenIn { program: String, pid: i64, host: String, path: String }
+            = "open_in",
+            "cannot open the project: it is open in {program:?} (process {pid} on {host}); make the \
+             film there (page Export), or end that process: {path:?}";
         StudioRuns { program: String, pid: i64, address: String, path: String }
             = "studio_runs",
             "the studio of this machine runs in {program:?} (process {pid}, http://{address}) and \

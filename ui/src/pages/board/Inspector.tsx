@@ -21,6 +21,7 @@ import { PictureEditor } from "./PictureEditor";
 import { Section } from "./Section";
 import { SoundsEditor } from "./SoundsEditor";
 import { TitlesEditor } from "./TitlesEditor";
+import { say } from "../../text/say";
 
 interface Props {
   state: ProjectState;
@@ -55,7 +56,7 @@ export function Inspector({ state, shot, onChooseFile, onRender, onClose }: Prop
         </Button>
         <IconButton icon={X} size="sm" label={t("common.close")} className="@min-[52rem]/main:hidden" onClick={onClose} />
       </div>
-      {status?.why && <p className="mx-4 mb-3 rounded-md bg-bad-wash px-3 py-2 text-sm text-bad">{status.why}</p>}
+      {status?.why && <p className="mx-4 mb-3 rounded-md bg-bad-wash px-3 py-2 text-sm text-bad">{say(status.why, status.why_coded)}</p>}
       <div className="flex flex-col gap-3 px-4 pb-4">
         <CameraEditor value={shot.move} hash={status?.picture} colour={shot.colour} aspect={aspect} secs={status?.length_secs ?? 4} onCommit={(text) => set("/move", text)} />
         {status?.made && (

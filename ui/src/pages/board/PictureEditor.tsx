@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import type { Edit, ProjectState, Shot } from "../../api/shapes";
 import { Button } from "../../parts/Button";
 import { Labelled, Select, TextField } from "../../parts/Field";
+import { ClipPlayer } from "../../parts/ClipPlayer";
 import { NumberInput } from "../../parts/NumberInput";
 import { fpsOf } from "../../parts/figures";
 import { LengthInput } from "../story/LengthInput";
@@ -21,6 +22,8 @@ export function PictureEditor({ state, shot, edit, onChooseFile }: { state: Proj
   const files = Object.entries(state.pictures).filter(([, file]) => !file.missing && (file.kind === "picture" || file.kind === "video"));
   const shown = shot.picture ?? shot.video?.file ?? (shot.colour ? COLOUR : "");
   const missing = shown !== "" && shown !== COLOUR && state.pictures[shown]?.missing;
+  const held = shot.video && state.pictures[shot.video.file];
+  const clip = shot.video && held?.hash && !held.missing ? { hash: held.hash, name: shot.video.file } : undefined;
   const fields = ["picture", "video", "colour"] as const;
   const show = (choice: string): void => {
     if (choice !== "" && choice !== COLOUR) return edit(placeMedia(state.script, shot, state.pictures[choice]?.kind === "video" ? "video" : "picture", choice));
@@ -55,6 +58,7 @@ export function PictureEditor({ state, shot, edit, onChooseFile }: { state: Proj
           />
         </Labelled>
       )}
+      {clip && <ClipPlayer hash={clip.hash} name={clip.name} />}
       {shot.video && (
         <div className="grid grid-cols-2 gap-3">
           <Labelled label={t("shot.video_from")} id={startId}>

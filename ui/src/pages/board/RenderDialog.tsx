@@ -12,6 +12,7 @@ import { Dialog } from "../../parts/Dialog";
 import { Switch } from "../../parts/controls";
 import { waitText } from "../../parts/figures";
 import { Badge, SkeletonRows } from "../../parts/states";
+import { sayAll } from "../../text/say";
 
 const TONES = { reused: "good", will_run: "accent", unknown: "plain", will_fail: "bad" } as const;
 
@@ -67,8 +68,8 @@ export function RenderDialog({ what, project, onClose }: { what: RenderWhat; pro
               {figure(t("render.time"), data.predicted_secs === undefined ? t("render.not_measured") : `≈ ${waitText(data.predicted_secs)}`)}
             </dl>
             {data.warnings.map((warning) => (
-              <p key={warning} className="rounded-md bg-warn-wash px-3 py-2 text-sm text-warn">
-                {warning}
+              <p key={warning.text} className="rounded-md bg-warn-wash px-3 py-2 text-sm text-warn">
+                {sayAll(warning)}
               </p>
             ))}
             {data.to_make + data.unknown === 0 && <p className="text-quiet">{t("render.nothing")}</p>}

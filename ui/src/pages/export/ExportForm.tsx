@@ -4,7 +4,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { flush } from "../../api/edits";
 import { type Query, invalidate, useQuery } from "../../api/queries";
-import type { ExportArgs, ExportPrediction, ExportPreset, ProjectState } from "../../api/shapes";
+import type { ExportArgs, ExportLoudness, ExportPrediction, ExportPreset, ProjectState } from "../../api/shapes";
 import { useCommand } from "../../api/useCommand";
 import { useOffer } from "../../app/commands";
 import { toast } from "../../app/toasts";
@@ -15,6 +15,9 @@ import { bytesText, clockText, waitText } from "../../parts/figures";
 import { Card, Skeleton, SkeletonRows } from "../../parts/states";
 import { useJob } from "../../parts/useJob";
 import { JobLine } from "../story/JobLine";
+import { jobError, sayAll } from "../../text/say";
+
+const LOUDNESS: readonly ExportLoudness[] = ["web", "streaming", "broadcast", "television", "off"];
 
 function Presets({ presets, value, onChange }: { presets: ExportPreset[]; value: string; onChange: (id: string) => void }) {
   const { t, i18n } = useTranslation();
@@ -65,8 +68,8 @@ function Prediction({ predicted: { data, error } }: { predicted: Query<ExportPre
         ))}
       </dl>
       {data.warnings.map((warning) => (
-        <p key={warning} className="rounded-md bg-warn-wash px-3 py-2 text-sm text-warn">
-          {warning}
+        <p key={warning.text} className="rounded-md bg-warn-wash px-3 py-2 text-sm text-warn">
+          {sayAll(warning)}
         </p>
       ))}
       {data.licence.length > 0 && (
@@ -108,6 +111,7 @@ export function ExportForm({ state, onMade }: { state: ProjectState; onMade: (ha
   const [from, setFrom] = useState(shots[0] ?? "");
   const [to, setTo] = useState(shots.at(-1) ?? "");
   const [upscale, setUpscale] = useState(true);
+  const [loudness, setLoudness] = useState<ExportLoudness>("web");
   const [burn, setBurn] = useState(false);
   const [commercial, setCommercial] = useState(false);
   const [name, setName] = useState("");
@@ -115,12 +119,13 @@ export function ExportForm({ state, onMade }: { state: ProjectState; onMade: (ha
   const { job, follow } = useJob((ended) => {
     invalidate("export.list", { project });
     if (ended.state === "done" && ended.result?.type === "export") onMade(ended.result.hash);
-    else if (ended.state === "failed") toast("bad", ended.error ?? t("common.failed"));
+    else if (ended.state === "failed") toast("bad", jobError(ended) ?? t("common.failed"));
   });
   const args: ExportArgs = {
     project,
     preset,
     upscale: upscale && upscaler,
+    loudness,
     burn_subtitles: burn,
     commercial,
     ...(part && shots.includes(from) && shots.includes(to) ? { range: { from, to } } : {}),
@@ -146,6 +151,7 @@ export function ExportForm({ state, onMade }: { state: ProjectState; onMade: (ha
           </div>
         )}
         <Switch label={t("export.upscale")} hint={upscaler ? t("export.upscale_hint") : t("export.no_upscaler")} on={upscale && upscaler} disabled={!upscaler} onChange={setUpscale} />
+        <Select label={t("export.loudness")} hint={t("export.loudness_hint")} value={loudness} choices={LOUDNESS.map((value) => ({ value, label: t(`export.loudnesses.${value}`) }))} onChange={(value) => setLoudness(value as ExportLoudness)} />
         <Switch label={t("export.burn")} hint={t("export.burn_hint")} on={burn} onChange={setBurn} />
         <Switch label={t("export.commercial")} hint={t("export.commercial_hint")} on={commercial} onChange={setCommercial} />
         <TextField label={t("export.name")} value={name} placeholder={state.script.title} onCommit={setName} onPause={false} />

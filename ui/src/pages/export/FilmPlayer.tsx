@@ -22,6 +22,7 @@ interface Props {
 export function FilmPlayer({ state, films, error, shown, onShow }: Props) {
   const { t, i18n } = useTranslation();
   const reveal = useCommand("export.reveal");
+  const figure = (value: number): string => new Intl.NumberFormat(i18n.language, { minimumFractionDigits: 1, maximumFractionDigits: 1 }).format(value);
   const [broken, setBroken] = useState<string>();
   const aspect = state.film.width_px / state.film.height_px || 16 / 9;
   if (error && !films) return <Failed what={error} again={() => location.reload()} />;
@@ -65,6 +66,7 @@ export function FilmPlayer({ state, films, error, shown, onShow }: Props) {
               </p>
               <p className="numeric text-sm text-quiet">
                 {bytesText(each.bytes, i18n.language)} · {whenText(each.made_unix_millis, i18n.language)}
+                {each.lufs !== undefined && ` · ${t("export.measured", { lufs: figure(each.lufs), peak: figure(each.true_peak_dbtp ?? 0) })}`}
               </p>
             </div>
             <IconButton icon={Play} label={t("export.play", { name: each.name })} onClick={() => onShow(each.hash)} />

@@ -8,6 +8,7 @@ import { Button, IconButton } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { bytesText } from "../../parts/figures";
 import { Badge, Progress } from "../../parts/states";
+import { jobStep, jobTitle } from "../../text/say";
 
 const TONES: Record<ModelHere, "good" | "warn" | "plain"> = { installed: "good", unverified: "plain", partial: "warn", missing: "plain" };
 
@@ -85,8 +86,8 @@ export const ModelRow = memo(function ModelRow({ model }: { model: Model }) {
       </div>
       {job && (
         <div className="mt-3 flex flex-col gap-1.5">
-          <span className="numeric text-sm text-quiet">{job.step ?? t(`queue.states.${job.state}`)}</span>
-          <Progress done={job.done} of={job.of} label={t("queue.progress_of", { title: job.title })} />
+          <span className="numeric text-sm text-quiet">{jobStep(job) ?? t(`queue.states.${job.state}`)}</span>
+          <Progress done={job.done} of={job.of} label={t("queue.progress_of", { title: jobTitle(job) })} />
         </div>
       )}
       <Dialog

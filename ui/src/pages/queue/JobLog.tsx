@@ -8,6 +8,7 @@ import { Button } from "../../parts/Button";
 import { toClipboard } from "../../parts/browser";
 import { Dialog } from "../../parts/Dialog";
 import { SkeletonRows } from "../../parts/states";
+import { jobTitle } from "../../text/say";
 
 /** What a job wrote; goes on while it runs. */
 export function JobLog({ job, onClose }: { job: Job; onClose: () => void }) {
@@ -30,7 +31,7 @@ export function JobLog({ job, onClose }: { job: Job; onClose: () => void }) {
       open
       wide
       onClose={onClose}
-      title={t("queue.log_of", { title: job.title })}
+      title={t("queue.log_of", { title: jobTitle(job) })}
       actions={
         <Button icon={Copy} onClick={() => void toClipboard(text)}>
           {t("queue.copy_log")}
@@ -40,7 +41,7 @@ export function JobLog({ job, onClose }: { job: Job; onClose: () => void }) {
       {kept.loading ? (
         <SkeletonRows rows={5} className="h-4" />
       ) : (
-        <pre ref={end} tabIndex={0} aria-label={t("queue.log_of", { title: job.title })} className="max-h-[55vh] min-h-40 overflow-auto rounded-md border border-line bg-back p-3 font-mono text-xs leading-5 whitespace-pre-wrap text-text">
+        <pre ref={end} tabIndex={0} aria-label={t("queue.log_of", { title: jobTitle(job) })} className="max-h-[55vh] min-h-40 overflow-auto rounded-md border border-line bg-back p-3 font-mono text-xs leading-5 whitespace-pre-wrap text-text">
           {text || t("queue.no_log")}
         </pre>
       )}

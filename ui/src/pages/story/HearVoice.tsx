@@ -6,6 +6,7 @@ import { useCommand } from "../../api/useCommand";
 import { toast } from "../../app/toasts";
 import { Button } from "../../parts/Button";
 import { useJob } from "../../parts/useJob";
+import { jobError } from "../../text/say";
 
 /** Speaks a line in a voice and plays it. */
 export function HearVoice({ voice, text }: { voice: string; text: () => string }) {
@@ -16,7 +17,7 @@ export function HearVoice({ voice, text }: { voice: string; text: () => string }
   const { job, follow } = useJob((ended) => {
     const hash = ended.result?.type === "sound" ? ended.result.hash : undefined;
     if (ended.state !== "done" || !hash) {
-      if (ended.state === "failed") toast("bad", ended.error ?? t("common.failed"));
+      if (ended.state === "failed") toast("bad", jobError(ended) ?? t("common.failed"));
       return;
     }
     const sound = new Audio(mediaUrl(hash));

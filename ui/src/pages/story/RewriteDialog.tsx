@@ -12,6 +12,7 @@ import { commitDrafts } from "../../parts/drafts";
 import { useJob } from "../../parts/useJob";
 import { JobLine } from "./JobLine";
 import type { RewriteTarget } from "./context";
+import { jobError } from "../../text/say";
 
 interface Props {
   target: RewriteTarget | undefined;
@@ -28,7 +29,7 @@ export function RewriteDialog({ target, project, onClose, onReady }: Props) {
   useEffect(() => setWish(""), [target]);
   const { job, follow } = useJob((ended) => {
     if (ended.state !== "done") {
-      if (ended.state === "failed") toast("bad", ended.error ?? t("common.failed"));
+      if (ended.state === "failed") toast("bad", jobError(ended) ?? t("common.failed"));
       return;
     }
     invalidate("proposal.get", { project });

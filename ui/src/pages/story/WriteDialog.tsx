@@ -15,6 +15,7 @@ import { fpsOf } from "../../parts/figures";
 import { useJob } from "../../parts/useJob";
 import { JobLine } from "./JobLine";
 import { typedLength } from "./LengthInput";
+import { jobError } from "../../text/say";
 
 interface Props {
   open: boolean;
@@ -35,7 +36,7 @@ export function WriteDialog({ open, state, onClose, onReady }: Props) {
   const ready = useQuery("app.state", {}).data?.ready.language_model;
   const { job, follow } = useJob((ended: Job) => {
     if (ended.state !== "done") {
-      if (ended.state === "failed") toast("bad", ended.error ?? t("common.failed"));
+      if (ended.state === "failed") toast("bad", jobError(ended) ?? t("common.failed"));
       return;
     }
     invalidate("proposal.get", { project });

@@ -13,12 +13,15 @@ export const exporting = [
       await page.getByRole("switch", { name: "Only a part" }).click();
       await page.getByRole("combobox", { name: "Last shot" }).selectOption(shots[1].id);
       await page.getByRole("switch", { name: "Double small pictures" }).click();
+      await page.getByRole("combobox", { name: "Loudness" }).selectOption({ label: "Television, Europe, −23 LUFS" });
       await page.getByRole("textbox", { name: "File name" }).fill("two shots");
       await page.getByText("File size").waitFor();
       await page.getByRole("button", { name: "Export film" }).click();
       const films = await until(() => api("export.list", { project }), (list) => list.length === 1, "a film was written", 480_000);
       assert.ok(films[0].name.startsWith("two shots"));
       const probe = JSON.parse(execFileSync("ffprobe", ["-v", "error", "-show_streams", "-show_format", "-of", "json", films[0].path]).toString());
+      assert.ok(Math.abs(films[0].lufs + 23) < 1, `${films[0].lufs} LUFS`);
+      await page.getByText(/−23\.\d LUFS|-23\.\d LUFS|-22\.\d LUFS/).first().waitFor();
       for (const type of ["audio", "video"]) assert.equal(probe.streams.filter((stream) => stream.codec_type === type).length, 1, type);
       assert.ok(Number(probe.format.duration) > 5);
       const video = page.locator("video").first();

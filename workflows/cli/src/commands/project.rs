@@ -71,7 +71,12 @@ pub(super) fn project(
             flow_studio::take_from(script, accept.parse()?)?,
         ),
         ProjectCommand::Rewrite(args) => return rewrite(cli, args, cancel),
-        ProjectCommand::Undo { project } => system(project, System::Undo),
+        ProjectCommand::Undo { project, yes } => {
+            if !yes {
+                check_undo(project)?;
+            }
+            system(project, System::Undo)
+        }
         ProjectCommand::Redo { project } => system(project, System::Redo),
         ProjectCommand::History { project } => system(project, System::History),
     };
@@ -82,6 +87,21 @@ pub(super) fn project(
         say(&in_words(asked, &answer));
     }
     Ok(0)
+}
+
+/// Refuse to take a whole script back unasked.
+fn check_undo(project: &Path) -> Result<(), StudioError> {
+    let history = send(project, StudioCommand::System(System::History))?;
+    let next = &history["undo"];
+    if next["name"] != "import_script" {
+        return Ok(());
+    }
+    let message = format!(
+        "this takes back the whole script ({}); nothing was changed: `longtake project undo --yes` \
+         does it",
+        edit_in_words(next)
+    );
+    Err(StudioError::new(Code::Refused, message))
 }
 
 /// What a project's owner answered.
@@ -138,10 +158,7 @@ fn changes(answer: &Value) -> Result<Vec<ScriptChange>, StudioError> {
 
 fn rewrite(cli: &Cli, args: &RewriteArgs, cancel: &CancelToken) -> Result<u8, StudioError> {
     let accepted = args.accept.as_deref().map(str::parse).transpose()?;
-    let length = args
-        .length
-        .parse()
-        .map_err(|error| StudioError::new(Code::BadInput, format!("--length: {error}")))?;
+    let length = super::film_length(&args.length)?;
     let request = RewriteRequest {
         project: args.project.clone(),
         premise: PremiseRequest {

@@ -8,9 +8,10 @@ use flow_timeline::FilmFormat;
 
 use super::coding::Coding;
 use super::{RgbPicture, yuv};
+use crate::MediaError;
 use crate::encode::{EncodeOptions, EncodeReport, sound_instructions};
-use crate::ff::{self, PartFile, failed};
-use crate::{MediaError, encode};
+use crate::ff::{self, failed};
+use crate::segment_file::SegmentFile;
 
 /// Frames that the encoder looks ahead over may take this much.
 const LOOKAHEAD_BYTES: u64 = 384 << 20;
@@ -112,13 +113,7 @@ impl SegmentFormat {
 /// Codes pictures into a segment file. Dropped before [`Self::finish`], nothing is left behind.
 pub struct SegmentEncoder {
     format: SegmentFormat,
-    encoder: av::encoder::Video,
-    // Closed before the part file is moved or removed.
-    output: Option<av::format::context::Output>,
-    part: PartFile,
-    frame: av::frame::Video,
-    frame_base: av::Rational,
-    frames: i64,
+    file: SegmentFile,
 }
 
 impl SegmentEncoder {
@@ -128,33 +123,10 @@ impl SegmentEncoder {
     /// [`MediaError::BadRequest`] for options out of range, [`MediaError::Codec`] when libx264 is
     /// not there, takes no such size, or the file cannot be made.
     pub fn create(path: &Path, format: &SegmentFormat) -> Result<Self, MediaError> {
-        let encoder = format.encoder()?;
         let rate = ff::rational(format.rate)?;
-        let frame_base = rate.invert();
-        let part = PartFile::new(path)?;
-        let mut output = av::format::output_as(&ff::url_of(part.path())?, "mp4")
-            .map_err(failed(format!("make the segment file {path:?}")))?;
-        let mut stream = output
-            .add_stream(av::encoder::find(av::codec::Id::None))
-            .map_err(failed("add a video stream"))?;
-        stream.set_parameters(&encoder);
-        stream.set_time_base(frame_base);
-        stream.set_rate(rate);
-        stream.set_avg_frame_rate(rate);
-        // SAFETY: the output context is alive and its header not written yet.
-        unsafe { (*output.as_mut_ptr()).flags |= av::ffi::AVFMT_FLAG_BITEXACT };
-        output.write_header().map_err(failed(format!(
-            "write the head of the segment file {path:?}"
-        )))?;
-        let frame = av::frame::Video::new(format.coding.pixel(), format.width_px, format.height_px);
         Ok(Self {
+            file: SegmentFile::create(path, format.encoder()?, rate)?,
             format: format.clone(),
-            encoder,
-            output: Some(output),
-            part,
-            frame,
-            frame_base,
-            frames: 0,
         })
     }
 
@@ -176,28 +148,8 @@ impl SegmentEncoder {
                 picture.values.len()
             )));
         }
-        // SAFETY: the frame is alive; FFmpeg gives it buffers of its own where the encoder still
-        // holds the old ones.
-        let ready = unsafe { av::ffi::av_frame_make_writable(self.frame.as_mut_ptr()) };
-        if ready < 0 {
-            return Err(failed("make room for a frame")(av::Error::from(ready)));
-        }
-        yuv::fill(&mut self.frame, picture, &self.format.coding);
-        self.frame.set_pts(Some(self.frames));
-        self.frames += 1;
-        self.encoder
-            .send_frame(&self.frame)
-            .map_err(failed("encode a frame"))?;
-        self.drain()
-    }
-
-    fn drain(&mut self) -> Result<(), MediaError> {
-        match &mut self.output {
-            Some(output) => {
-                encode::drain(&mut self.encoder, output, self.frame_base, self.part.path())
-            }
-            None => Ok(()),
-        }
+        let coding = &self.format.coding;
+        self.file.push(|frame| yuv::fill(frame, picture, coding))
     }
 
     /// Code what is waiting, close the file, sync it and move it to its place.
@@ -205,22 +157,7 @@ impl SegmentEncoder {
     /// # Errors
     /// [`MediaError::BadRequest`] without a picture, [`MediaError::Codec`] or [`MediaError::Io`]
     /// when the rest cannot be written; then nothing is at the place.
-    pub fn finish(mut self) -> Result<EncodeReport, MediaError> {
-        if self.frames == 0 {
-            return Err(MediaError::BadRequest(
-                "finish a segment without frames: expected at least 1".into(),
-            ));
-        }
-        self.encoder
-            .send_eof()
-            .map_err(failed("end the encoder's input"))?;
-        self.drain()?;
-        if let Some(output) = self.output.take() {
-            encode::close(output, self.part.path())?;
-        }
-        Ok(EncodeReport {
-            frames: self.frames,
-            bytes: self.part.keep()?,
-        })
+    pub fn finish(self) -> Result<EncodeReport, MediaError> {
+        self.file.finish()
     }
 }

@@ -1,6 +1,6 @@
 //! Mixing: exactness, fades, ducking, loops, joins.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use engine_base::{CancelToken, Code, NoProgress, ProgressEvent};
 use flow_media::MediaError;
@@ -90,13 +90,13 @@ fn ducking_has_its_depth_and_its_times() {
     let level = |from: usize, to: usize| rms_db(&got[from..to]) - full;
     for (from, to, right) in [
         (0, 83_904, 0.0),
-        (96_000, 144_000, -12.0),
-        (144_000, 168_000, -12.0),
-        (168_000, 216_000, -12.0),
+        (96_000, 144_000, -6.0),
+        (144_000, 168_000, -6.0),
+        (168_000, 216_000, -6.0),
         (244_800, 480_000, 0.0),
         // Half way down and up.
-        (89_952, 90_048, -6.0),
-        (230_352, 230_448, -6.0),
+        (89_952, 90_048, -3.0),
+        (230_352, 230_448, -3.0),
     ] {
         let level = level(from, to);
         assert!(
@@ -110,6 +110,36 @@ fn ducking_has_its_depth_and_its_times() {
     ];
     let got = mixed(&sound_mix(96_000, clips), &[music, speech]);
     assert_eq!(got, tone(1_000.0, 0.5, 96_000), "effects keep their level");
+}
+
+/// Loudness of the default voice, measured over its lines of the sample film.
+const VOICE_LUFS: f64 = -20.9;
+
+#[test]
+fn a_bed_under_speech_lies_12_to_15_db_below_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let samples: usize = 20 * 48_000;
+    let speech = write(&dir.path().join("v.wav"), &both(samples, |_| 0.0));
+    let sounds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/samples/sound");
+    for name in ["bed-dawn", "bed-tide", "bed-hearth"] {
+        let mut bed = clip(0, SoundRole::Music, 0, samples as i64);
+        // As scripts that are written have it.
+        bed.gain_db = -8.0;
+        bed.looped = true;
+        let spoken = clip(1, SoundRole::Voice, 0, samples as i64);
+        let mix = sound_mix(samples as i64, vec![bed, spoken]);
+        let file = sounds.join(format!("{name}.opus"));
+        let got = mixed(&mix, &[file, speech.clone()]);
+        let path = write(&dir.path().join("mix.wav"), &got);
+        let heard = flow_media::sound::loudness_of(&path, &CancelToken::new()).unwrap();
+        let below = VOICE_LUFS - heard.lufs;
+        println!(
+            "{name}: {below:.1} dB below speech, peak {:.1} dBTP",
+            heard.true_peak_dbtp
+        );
+        assert!((12.0..15.0).contains(&below), "{name}: {below:.1} dB");
+        assert!(heard.true_peak_dbtp < -12.0, "room for the voice above it");
+    }
 }
 
 #[test]

@@ -26,6 +26,20 @@ pub(crate) struct Outline {
     pub(crate) shot_secs: f64,
 }
 
+/// Refuse a length that the producer does not fill.
+///
+/// # Errors
+/// [`ProduceError::Length`].
+pub fn check_film_length(length: Length) -> Result<(), ProduceError> {
+    // At a rate at which no length of the range is rounded out of it.
+    let frames = length.frames(Rational::whole(24));
+    let edge = |secs| Length::secs(secs).frames(Rational::whole(24));
+    if (edge(FILM_SECS_MIN)..=edge(FILM_SECS_MAX)).contains(&frames) {
+        return Ok(());
+    }
+    Err(ProduceError::Length { got: length })
+}
+
 impl Outline {
     pub(crate) fn new(length: Length, format: &FilmFormat) -> Result<Self, ProduceError> {
         let frames = length.frames(format.fps);
