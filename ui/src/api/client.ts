@@ -1,5 +1,5 @@
 import { say } from "../text/say";
-import type { ApiError, ArgsOf, CommandName, ErrorCode, ResultOf } from "./shapes";
+import type { ApiError, ArgsOf, CommandName, ErrorCode, ResultOf, Uploaded } from "./shapes";
 
 const PASSING: ReadonlySet<string> = new Set(["unreachable", "busy", "disk_full", "io", "out_of_memory"]);
 
@@ -66,13 +66,6 @@ export async function call<N extends CommandName>(
   };
   if (signal) init.signal = signal;
   return answered<ResultOf<N>>(await reached(`/api/call/${name}`, init));
-}
-
-export interface Uploaded {
-  name: string;
-  hash: string;
-  media_type: string;
-  bytes: number;
 }
 
 /** Bring a file into the project's media. */

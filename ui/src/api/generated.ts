@@ -120,7 +120,11 @@ level: ToastLevel,
 /**
  * The message.
  */
-message: string, };
+message: string, 
+/**
+ * The same for pages in another language.
+ */
+coded?: Coded, };
 
 /**
  * It is done; there is nothing to say.
@@ -245,7 +249,11 @@ revision: number,
 /**
  * What was done, in a few words; absent when nothing changed.
  */
-label?: string, };
+label?: string, 
+/**
+ * The same for pages in another language.
+ */
+label_coded?: Coded, };
 
 /**
  * How to write the film.
@@ -268,6 +276,10 @@ range?: ShotRange,
  */
 upscale?: boolean, 
 /**
+ * How loud the film becomes; absent means `web`.
+ */
+loudness?: ExportLoudness, 
+/**
  * Draw the subtitles into the picture too; absent means no.
  */
 burn_subtitles?: boolean, 
@@ -279,6 +291,11 @@ commercial?: boolean,
  * Name of the file without its ending; absent means the film's title.
  */
 name?: string, };
+
+/**
+ * How loud the film becomes.
+ */
+export type ExportLoudness = "web" | "streaming" | "broadcast" | "television" | "off";
 
 /**
  * What an export would take.
@@ -311,7 +328,7 @@ licence: Array<LicenceNote>,
 /**
  * What a person should know.
  */
-warnings: Array<string>, };
+warnings: Array<Said>, };
 
 /**
  * A way to write the film.
@@ -365,7 +382,15 @@ bytes: number,
 /**
  * When it was made.
  */
-made_unix_millis: number, };
+made_unix_millis: number, 
+/**
+ * Its integrated loudness, as measured; absent for a film without sound.
+ */
+lufs?: number, 
+/**
+ * Its true peak, as measured.
+ */
+true_peak_dbtp?: number, };
 
 /**
  * Frame and length of a film.
@@ -465,6 +490,10 @@ kind: string,
  */
 title: string, 
 /**
+ * The same for pages in another language.
+ */
+title_coded?: Coded, 
+/**
  * The project's folder.
  */
 project?: string, 
@@ -476,6 +505,18 @@ state: JobState,
  * What it does now.
  */
 step?: string, 
+/**
+ * The same for pages in another language.
+ */
+step_coded?: Coded, 
+/**
+ * Machine and device that it runs on, such as `atelier · cpu`.
+ */
+device?: string, 
+/**
+ * What it makes now, to look at; gone when it ends.
+ */
+preview?: JobPreview, 
 /**
  * Units done.
  */
@@ -505,6 +546,10 @@ ended_unix_millis?: number,
  */
 error?: string, 
 /**
+ * The same for pages in another language.
+ */
+error_coded?: Coded, 
+/**
  * What it gave: see the command that asked for it.
  */
 result?: JobResult, };
@@ -517,6 +562,19 @@ export type JobArgs = {
  * Its number.
  */
 id: number, };
+
+/**
+ * A picture of what a job makes now: `/preview/{job}?n={number}`.
+ */
+export type JobPreview = { 
+/**
+ * Another number, another picture.
+ */
+number: number, 
+/**
+ * What it shows, such as `segment:boats`.
+ */
+of: string, };
 
 /**
  * What a job gave.
@@ -545,7 +603,7 @@ reused: number,
 /**
  * What a person should know.
  */
-warnings: Array<string>, } | { "type": "export", 
+warnings: Array<Said>, } | { "type": "export", 
 /**
  * The film.
  */
@@ -559,13 +617,25 @@ hash: string,
  */
 bytes: number, 
 /**
+ * Its integrated loudness, as measured.
+ */
+lufs?: number, 
+/**
+ * Its true peak, as measured.
+ */
+true_peak_dbtp?: number, 
+/**
  * Its subtitles beside it.
  */
 subtitles?: string, 
 /**
  * What a person should know.
  */
-warnings: Array<string>, } | { "type": "model", 
+warnings: Array<Said>, } | { "type": "proxy", 
+/**
+ * Its content.
+ */
+hash: string, } | { "type": "model", 
 /**
  * Whether every file is here and whole.
  */
@@ -653,6 +723,10 @@ export type LintFix = {
  */
 label: string, 
 /**
+ * The same for pages in another language.
+ */
+label_coded?: Coded, 
+/**
  * The edit.
  */
 edit: Edit, };
@@ -682,6 +756,14 @@ what: string,
  * What would mend it, in words.
  */
 advice: string, 
+/**
+ * What is the matter, for pages in another language.
+ */
+what_coded?: Coded, 
+/**
+ * What would mend it, for pages in another language.
+ */
+advice_coded?: Coded, 
 /**
  * What the row is; absent for the film as a whole.
  */
@@ -996,6 +1078,40 @@ by?: { [key in string]: WrittenBy }, };
 export type PlanState = "reused" | "will_run" | "unknown" | "will_fail";
 
 /**
+ * A file to be played.
+ */
+export type PlayArgs = { 
+/**
+ * Its content.
+ */
+hash: string, 
+/**
+ * What people call it.
+ */
+name?: string, };
+
+/**
+ * Whether a page can play a file.
+ */
+export type PlayState = { "state": "ready", 
+/**
+ * The file itself, or a copy of it.
+ */
+hash: string, 
+/**
+ * Whether it is a copy.
+ */
+is_copy: boolean, } | { "state": "making", 
+/**
+ * By this job.
+ */
+job: number, } | { "state": "never", 
+/**
+ * Why.
+ */
+why: Said, };
+
+/**
  * A shape of frame to begin with.
  */
 export type Preset = "cinema" | "wide" | "tall" | "square";
@@ -1175,6 +1291,23 @@ missing: boolean,
 open: boolean, };
 
 /**
+ * A file that is missing, and where it may be.
+ */
+export type RelinkArgs = { 
+/**
+ * The project's folder.
+ */
+project: string, 
+/**
+ * What the script calls the file.
+ */
+name: string, 
+/**
+ * A file, or a folder to look in, on the machine that does the work.
+ */
+path: string, };
+
+/**
  * What a removal did.
  */
 export type RemovedModel = { 
@@ -1256,7 +1389,7 @@ nodes: Array<RenderNode>,
 /**
  * What a person should know.
  */
-warnings: Array<string>, };
+warnings: Array<Said>, };
 
 /**
  * What to make.
@@ -1305,6 +1438,19 @@ id: string,
  * texts.
  */
 field?: string, };
+
+/**
+ * A text for people in English and, where it has one, as a code with values.
+ */
+export type Said = { 
+/**
+ * In English.
+ */
+text: string, 
+/**
+ * For pages in another language.
+ */
+coded?: Coded, };
 
 /**
  * Shots in one place and time.
@@ -1682,6 +1828,10 @@ state: ShotState,
  */
 why?: string, 
 /**
+ * The same for pages in another language.
+ */
+why_coded?: Coded, 
+/**
  * Where it starts in the film.
  */
 start_secs: number, 
@@ -1805,9 +1955,34 @@ export type UndoStep = {
  */
 label: string, 
 /**
+ * The same for pages in another language.
+ */
+label_coded?: Coded, 
+/**
  * When it was made.
  */
 at_unix_millis: number, };
+
+/**
+ * A file that was brought into a project.
+ */
+export type Uploaded = { 
+/**
+ * The name by which scripts call it.
+ */
+name: string, 
+/**
+ * Its content.
+ */
+hash: string, 
+/**
+ * Its media type.
+ */
+media_type: string, 
+/**
+ * Its size.
+ */
+bytes: number, };
 
 /**
  * A stretch of a file with moving pictures.
@@ -1908,6 +2083,142 @@ export type ErrorCode =
 export interface ApiError {
   code: ErrorCode;
   message: string;
+  coded?: Coded;
+}
+
+/** Texts that come with a code, in English. */
+export const TEXTS = {
+  film_length: "the film is {{got}} frames ({{got_secs}} s), {{asked}} ({{asked_secs}} s) were asked for",
+  shorten_shots: "shorten shots by {{frames}} frames together",
+  lengthen_shots: "lengthen shots by {{frames}} frames together",
+  no_title: "the film has no title",
+  give_title: "give it one",
+  no_title_shown: "no shot shows a title",
+  add_title: "add '- title: ...' to a shot",
+  unknown_speaker: "\"{{name}}\" speaks but is not in the cast",
+  add_to_cast: "add {{name}} to the cast",
+  write_or_add_to_cast: "write {{near}}, or add {{name}} to the cast",
+  unused_cast: "\"{{name}}\" is in the cast but in no shot",
+  use_or_drop_cast: "give them a line or an action, or take them out",
+  unused_place: "no scene is at \"{{place}}\"",
+  use_or_drop_place: "give it a scene, or take it out",
+  missing_file: "there is no file \"{{name}}\"",
+  put_file: "put the file there, or name another",
+  did_you_mean: "did you mean \"{{name}}\"?",
+  shows_nothing: "the shot shows nothing",
+  name_picture: "name a picture, video or colour",
+  short_shot: "the shot is seen for {{secs}} s",
+  at_least_half: "make it at least 0.5 s",
+  title_past_shot: "the title would stay {{frames}} frames past the shot",
+  title_earlier: "start it earlier or keep it for {{frames}} frames",
+  title_too_short: "the title is seen for {{secs}} s",
+  title_longer: "show it for {{secs}} s or shorten it",
+  roll_corners: "the roll shows black corners at zoom {{zoom}}",
+  zoom_to: "zoom to {{zoom}} or more",
+  too_many_words: "{{words}} words in {{secs}} s are too many to be said",
+  lengthen_or_cut: "lengthen the shot to {{secs}} s or cut to {{words}} words",
+  voice_past_shot: "the voice goes on {{secs}} s past the shot",
+  lengthen_or_keep: "lengthen the shot, or keep it if it should carry over",
+  line_past_shot: "the line begins after the shot's end",
+  start_earlier: "start it earlier",
+  subtitle_too_fast: "the subtitle \"{{text}}\" runs at {{rate}} characters a second",
+  give_time: "give it {{secs}} s or fewer words",
+  film_too_long: "the film of {{frames}} frames is too long: at most {{most}}, a day",
+  shorter_than_frame: "the shot is shorter than a frame",
+  shorter_than_transitions: "the shot of {{frames}} frames is shorter than its transitions: {{frames_in}} frames in and {{frames_out}} out",
+  shorter_than_fades: "the {{frames}} frames of the shot are shorter than its fades: {{frames_in}} frames in and {{frames_out}} out",
+  goes_out_twice: "the shot goes out twice: a fade and a transition",
+  no_frame_left: "there is no frame left for it",
+  unheard: "the film ends before it can be spoken",
+  no_such_file: "there is no such file: \"{{name}}\"",
+  reading_files: "reading the files",
+  making_film: "making the film",
+  making_pictures: "making the pictures",
+  making_proxy: "making a copy that plays here",
+  writing_film: "writing the film",
+  reading_film_again: "reading the film once more",
+  speaking_lines: "speaking the lines",
+  loading_language_model: "loading the language model",
+  writing_script: "writing the script: {{stage}}",
+  writing: "writing",
+  script_is_in: "the script is in {{path}}",
+  looking_for_files: "looking for the files",
+  render_all: "Render {{film}}",
+  draft_all: "Draft of {{film}}",
+  render_missing: "Render missing shots of {{film}}",
+  draft_missing: "Draft of missing shots of {{film}}",
+  render_shots: "Render {{shots}} of {{film}}",
+  draft_shots: "Draft of {{shots}} of {{film}}",
+  export_to: "Export {{name}}",
+  fetch_model: "Fetch {{name}}",
+  check_model: "Check {{name}}",
+  write_from: "Write \"{{premise}}\"",
+  rewrite_row: "Rewrite {{kind}} {{id}}",
+  hear_text: "Hear \"{{text}}\"",
+  proxy_of: "Copy of {{name}} that plays here",
+  small_pictures: "{{count}} pictures are smaller than they are shown and will look soft: `longtake models pull {{model}}` fetches what makes them twice as large",
+  longer_than_asked: "the film is {{secs}} s longer than asked for: the lines take that long",
+  one_line_to_speak: "one line is to be spoken first; until then its length is an estimate",
+  lines_to_speak: "{{count}} lines are to be spoken first; until then their lengths are estimates",
+  not_spoken: "the lines are shown and not spoken: {{why}}",
+  no_voice_speaks: "no voice on this machine speaks \"{{language}}\": the lines are shown and not spoken; languages there are: {{languages}}",
+  line_silent: "a line stays silent: {{why}}: \"{{text}}\"",
+  file_needed_by: "there is no file \"{{name}}\", needed by {{shots}}",
+  no_file: "there is no file \"{{name}}\"",
+  cut_video: "the end of \"{{name}}\" is missing: it is used as far as it goes",
+  no_font_has: "no font here has the character '{{character}}': it will be a box",
+  remove_row: "Remove {{id}}",
+  set_to: "Set to {{value}}",
+  lengthen_to: "Lengthen to {{length}}",
+  show_colour: "Show {{colour}}",
+  add_to_cast_label: "Add {{name}} to the cast",
+  script_read_in: "script \"{{title}}\" read in",
+  changes_taken: "changes taken",
+  field_set: "{{kind}} {{id}}: {{field}}",
+  film_field_set: "film: {{field}}",
+  row_added: "{{kind}} {{id}} added",
+  row_removed: "{{kind}} {{id}} removed",
+  row_moved: "{{kind}} {{id}} moved",
+  snapshot_restored: "snapshot \"{{name}}\" restored",
+  job_failed: "{{title}}: {{why}}",
+  jobs_busy: "job {{job}} works on the model",
+  job_refused: "job {{job}} cannot be {{what}}: it is {{state}}",
+  no_job: "there is no job {{job}}",
+  project_busy: "a job runs on the project: \"{{path}}\"",
+  open_in: "cannot open the project: it is open in \"{{program}}\" (process {{pid}} on {{host}}); make the film there (page Export), or end that process: \"{{path}}\"",
+  studio_runs: "the studio of this machine runs in \"{{program}}\" (process {{pid}}, http://{{address}}) and cannot be opened twice: use it there, end that process, or name another data folder: \"{{path}}\"",
+  studio_starts: "another process opens or closes the studio of this machine, or holds it without serving it: try again, or name another data folder: \"{{path}}\"",
+  studio_away: "the studio in \"{{program}}\" (process {{pid}}) does not answer: {{why}}",
+  no_project: "there is no project here: \"{{path}}\"",
+  newer_project: "the project was written by a newer version of the program and was not touched: {{path}}",
+  not_permitted: "cannot {{what}}: this user may not: \"{{path}}\"",
+  read_only: "cannot {{what}}: the folder or file may only be read: \"{{path}}\"",
+  disk_full: "cannot {{what}}: the disk is full: \"{{path}}\"",
+  file_not_found: "cannot {{what}}: it is not there: \"{{path}}\"",
+  not_for_money: "a film that earns money may not be made with: {{against}}",
+  no_media: "there is no file of the content {{hash}}",
+  other_content: "\"{{name}}\" is another file than the one that is missing: expected content {{expected}}, got {{got}}",
+  not_found_in_folder: "none of the {{looked}} files in the folder is the one that is missing: \"{{path}}\"",
+  not_missing: "\"{{name}}\" is not missing",
+  nothing_to_look_for: "it is not known what \"{{name}}\" was: choose a file by bringing it in",
+  not_media: "expected a picture, video or sound, got another file: \"{{name}}\"",
+  no_file_name: "expected a file name, got none: \"{{name}}\"",
+  no_language_server: "{{why}}",
+  nothing_to_rewrite: "expected a part of the script with texts to write again, got none",
+  premise_without_words: "cannot make a film from the premise \"{{got}}\": expected a sentence such as \"a lighthouse keeper finds a message in a bottle\"",
+  name_length: "expected a name of 1 to {{most}} characters",
+  no_shot: "there is no shot called \"{{id}}\"",
+  no_row: "there is no {{kind}} called \"{{id}}\"; there are: {{known}}",
+  broken_stills: "these pictures cannot be read:\n{{files}}",
+} as const;
+
+/** The code of a text. */
+export type TextCode = keyof typeof TEXTS;
+
+/** A text as a code and its values, for pages in another language. */
+export interface Coded {
+  code: TextCode;
+  values: Record<string, string | number>;
 }
 
 /** Arguments and result of every command, by name. */
@@ -1998,6 +2309,10 @@ export interface Commands {
   "export.list": { args: ProjectArgs; result: Array<ExportedFile> };
   /** Show a file in the desktop's file browser. */
   "export.reveal": { args: PathArgs; result: Done };
+  /** What of a file plays on a page: itself, or a copy, which is made when it is not there. */
+  "media.play": { args: PlayArgs; result: PlayState };
+  /** Bring a missing file of a project back: a file, or a folder to look in. Its content decides whether it is the one. */
+  "media.relink": { args: RelinkArgs; result: Uploaded };
   /** Settings of this machine. */
   "settings.get": { args: NoArgs; result: SettingsState };
   /** Set one field. */
@@ -2058,6 +2373,8 @@ export const COMMANDS = [
   { name: "export.start", kind: "job", docs: "Make the film and write it into the project's exports." },
   { name: "export.list", kind: "system", docs: "Films that were written, latest first." },
   { name: "export.reveal", kind: "system", docs: "Show a file in the desktop's file browser." },
+  { name: "media.play", kind: "system", docs: "What of a file plays on a page: itself, or a copy, which is made when it is not there." },
+  { name: "media.relink", kind: "system", docs: "Bring a missing file of a project back: a file, or a folder to look in. Its content decides whether it is the one." },
   { name: "settings.get", kind: "system", docs: "Settings of this machine." },
   { name: "settings.set", kind: "system", docs: "Set one field." },
   { name: "settings.test_llm", kind: "system", docs: "Ask the language model for a word." },

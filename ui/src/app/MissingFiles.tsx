@@ -59,7 +59,9 @@ function Row({ project, name, file }: { project: string; name: string; file: Med
       </div>
       {file.hash && (
         <div className="flex items-end gap-2">
-          <TextField label={t("missing.folder")} value={folder} placeholder="/media/films" onCommit={setFolder} className="grow" />
+          <div className="grow">
+            <TextField label={t("missing.folder")} value={folder} placeholder="/media/films" onCommit={setFolder} onTyped={setFolder} />
+          </div>
           <Button
             icon={FolderSearch}
             busy={look.busy}

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use engine_base::{CancelToken, Code};
 use flow_studio::{
-    FilmReport, FilmRequest, LoudnessTarget, PlanReport, PremiseRequest, RunRequest, Speaking,
-    Studio, StudioError, StudioOptions, Watcher,
+    FilmReport, FilmRequest, Length, LoudnessTarget, PlanReport, PremiseRequest, RunRequest,
+    Speaking, Studio, StudioError, StudioOptions, Watcher,
 };
 use serde_json::{Value, json};
 

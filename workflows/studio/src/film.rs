@@ -373,20 +373,7 @@ impl Studio {
             }
         }
         let names = self.names(&files)?;
-        for (source, file) in files.iter().filter(|(s, _)| s.kind == SourceKind::Video) {
-            // What cannot be read at all fails its own shot only, when that is made.
-            let probed = flow_media::probe::probe(&self.store.blob_path(&file.content)?);
-            if probed.is_ok_and(|probed| probed.is_cut) {
-                let name = source.name.clone();
-                let what = Say::CutVideo { name };
-                noting.warn(ScriptWarning::of_film("cut-video", what));
-            }
-        }
-        for missing in self.fonts.missing(&texts(&plan)) {
-            let character = missing.to_string();
-            let what = Say::NoFontHas { character };
-            noting.warn(ScriptWarning::of_film("missing-character", what));
-        }
+        self.note_media(&plan, &files, &noting)?;
         let manifest = match manifest {
             Some(manifest) => manifest.clone(),
             None => manifest_of(request, &script, &files, &spoken)?,

@@ -2,6 +2,7 @@
 //! (<https://modelcontextprotocol.io/specification/2025-06-18>), each command a tool.
 
 use std::io::{BufRead, Write};
+use std::sync::OnceLock;
 
 use engine_base::Code;
 use serde_json::{Value, json};
@@ -28,12 +29,17 @@ fn tool_name(command: &str) -> String {
 
 /// The tools as a client is told of them.
 fn tools() -> Vec<Value> {
-    // Without schemas a tool can still be called: its types stand in its description.
-    let schemas = Schemas::of_commands().unwrap_or_default();
     desk::commands()
         .iter()
-        .map(|command| tool(command, &schemas))
+        .map(|command| tool(command, schemas()))
         .collect()
+}
+
+/// Those of the command list. Without them a tool can still be called: its types stand in its
+/// description.
+fn schemas() -> &'static Schemas {
+    static SCHEMAS: OnceLock<Schemas> = OnceLock::new();
+    SCHEMAS.get_or_init(|| Schemas::of_commands().unwrap_or_default())
 }
 
 fn tool(command: &CommandEntry, schemas: &Schemas) -> Value {
@@ -152,9 +158,10 @@ fn called(desk: &dyn Commands, params: &Value) -> Result<Value, (i64, String)> {
         Ok(value) => {
             let text = value.to_string();
             // Structured content is an object always: a list is the `value` of one.
-            let structured = match value {
-                Value::Object(_) => value,
-                other => json!({ "value": other }),
+            let structured = if command.gives_object(schemas()) {
+                value
+            } else {
+                json!({ "value": value })
             };
             json!({
                 "content": [{ "type": "text", "text": text }],

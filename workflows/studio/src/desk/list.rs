@@ -150,6 +150,11 @@ impl CommandEntry {
         ))
     }
 
+    /// Whether what it gives is an object always.
+    pub(crate) fn gives_object(&self, all: &Schemas) -> bool {
+        all.is_always_object(&self.result(&Config::new().with_large_int("number")))
+    }
+
     /// Name of its arguments' type in TypeScript.
     pub(super) fn args(&self, config: &Config) -> String {
         (self.args)(config)

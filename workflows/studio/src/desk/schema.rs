@@ -76,6 +76,12 @@ impl Schemas {
         Ok(Value::Object(object))
     }
 
+    /// Whether the type that `text` names is an object whatever its value is.
+    pub(crate) fn is_always_object(&self, text: &str) -> bool {
+        let schema = Reader::new(text).and_then(|mut reader| reader.union(0));
+        schema.is_ok_and(|schema| self.is_object(&schema, 0))
+    }
+
     fn resolved<'a>(&'a self, schema: &'a Value) -> Option<&'a Value> {
         match name_of(schema) {
             Some(name) => self.defs.get(name),
