@@ -58,7 +58,7 @@ fn an_agent_joins_the_studio_of_another_process() {
     let seen = tool("project_state", json!({ "project": project }));
     let shot = &seen["structuredContent"]["script"]["scenes"][0]["shots"][0];
     assert_eq!(shot["action"], Value::Null, "{shot}");
-    drop((tool, to));
+    drop(to);
     let done = agent.wait_with_output().unwrap();
     assert!(done.status.success());
     let said = String::from_utf8_lossy(&done.stderr);

@@ -151,6 +151,27 @@ mod tests {
     }
 
     #[test]
+    fn the_bindings_of_the_pages_are_fresh() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let there = std::fs::read_to_string(root.join("ui/src/api/generated.ts")).unwrap();
+        let fresh = typescript();
+        if there != fresh {
+            let path = root.join("target/generated.ts");
+            std::fs::write(&path, fresh).unwrap();
+            panic!("make them again with cargo xtask bindings; they should be as in {path:?}");
+        }
+    }
+
+    #[test]
+    fn texts_become_templates_of_the_pages() {
+        assert_eq!(
+            with_braces("{count} of {name:?}: {why}"),
+            "{{count}} of \"{{name}}\": {{why}}"
+        );
+        assert_eq!(with_braces("plain"), "plain");
+    }
+
+    #[test]
     fn names_of_commands_are_used_once() {
         let mut names: Vec<&str> = list::all().iter().map(|command| command.name).collect();
         let count = names.len();
