@@ -129,7 +129,7 @@ pub(crate) struct Studio {
     pub(crate) shell: Shell,
     pub(crate) caller: Caller,
     /// Removed last.
-    _folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 pub(crate) fn studio_with(pages: impl FnOnce(&Path) -> Pages) -> Studio {
@@ -150,7 +150,7 @@ pub(crate) fn studio_with(pages: impl FnOnce(&Path) -> Pages) -> Studio {
     Studio {
         shell,
         caller,
-        _folder: folder,
+        folder,
     }
 }
 
