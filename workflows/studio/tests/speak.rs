@@ -84,7 +84,7 @@ struct Warned(Mutex<Vec<String>>);
 impl Watcher for Warned {
     fn event(&self, event: StudioEvent) {
         if let StudioEvent::Warning { what } = event {
-            self.0.lock().unwrap().push(what);
+            self.0.lock().unwrap().push(what.text);
         }
     }
 }
