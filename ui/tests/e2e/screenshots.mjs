@@ -10,13 +10,9 @@ import { startStudio } from "./studio.mjs";
 
 const [out = "shots", ...only] = process.argv.slice(2);
 mkdirSync(out, { recursive: true });
-const VIEWS = [
-  ...["dark", "light"].flatMap((theme) => [
-    { theme, language: "en", zoom: 1, width: 1280, height: 800 },
-    { theme, language: "en", zoom: 1, width: 1920, height: 1080 },
-  ]),
-  { theme: "dark", language: "de", zoom: 1, width: 1280, height: 800 },
-  { theme: "light", language: "en", zoom: 2, width: 1280, height: 800 },
+const SIZES = [
+  { width: 1280, height: 800 },
+  { width: 1920, height: 1080 },
 ];
 const PAGES = ["welcome", "story", "board", "export", "queue", "models", "settings"];
 
@@ -37,33 +33,32 @@ if (fake.entry) {
 }
 const shot = fake.project ? "shot-2" : (await api("project.state", { project: sample })).script.scenes[0].shots[1].id;
 let violations = 0;
-for (const { theme, language, zoom, width, height } of VIEWS) {
-  // A page at 200 % has half as many of its own pixels.
-  const viewport = { width: width / zoom, height: height / zoom };
-  const context = await browser.newContext({ viewport, deviceScaleFactor: zoom });
-  await context.addInitScript((wanted) => localStorage.setItem("longtake.prefs", JSON.stringify(wanted)), { theme, language });
-  await api("settings.set", { field: "theme", value: theme });
-  await api("settings.set", { field: "language", value: language });
-  const page = await context.newPage();
-  if (fake.entry) await page.goto(fake.entry);
-  page.on("console", (message) => message.type() === "error" && console.log("console:", message.text()));
-  page.on("pageerror", (error) => console.log("page error:", error.message));
-  for (const name of PAGES.filter((each) => only.length === 0 || only.includes(each))) {
-    await page.goto(pageUrl(fake.url, name, { project: sample }));
-    await page.reload();
-    await page.waitForSelector("main h1, main h2", { state: "attached" });
-    await page.waitForTimeout(fake.entry ? 1500 : 600);
-    if (name === "story") await page.locator(`[data-row="shot:${shot}"] textarea`).nth(1).click();
-    await page.screenshot({ path: join(out, `${name}-${theme}-${width}${language === "en" ? "" : `-${language}`}${zoom === 1 ? "" : `-${100 * zoom}`}.png`) });
-    if (width === 1280) {
-      const found = await new AxeBuilder({ page }).analyze();
-      for (const each of found.violations) {
-        violations += 1;
-        console.log(`axe ${name} ${theme}: ${each.id} (${each.impact}): ${each.nodes.length} × ${each.nodes[0]?.html.slice(0, 160)} | ${each.nodes[0]?.any[0]?.message ?? ""}`);
+for (const theme of ["dark", "light"]) {
+  for (const viewport of SIZES) {
+    const context = await browser.newContext({ viewport });
+    await context.addInitScript((wanted) => localStorage.setItem("longtake.prefs", JSON.stringify({ theme: wanted })), theme);
+    await api("settings.set", { field: "theme", value: theme });
+    const page = await context.newPage();
+    if (fake.entry) await page.goto(fake.entry);
+    page.on("console", (message) => message.type() === "error" && console.log("console:", message.text()));
+    page.on("pageerror", (error) => console.log("page error:", error.message));
+    for (const name of PAGES.filter((each) => only.length === 0 || only.includes(each))) {
+      await page.goto(pageUrl(fake.url, name, { project: sample }));
+      await page.reload();
+      await page.waitForSelector("main h1, main h2", { state: "attached" });
+      await page.waitForTimeout(fake.entry ? 1500 : 600);
+      if (name === "story") await page.locator(`[data-row="shot:${shot}"] textarea`).nth(1).click();
+      await page.screenshot({ path: join(out, `${name}-${theme}-${viewport.width}.png`) });
+      if (viewport.width === 1280) {
+        const found = await new AxeBuilder({ page }).analyze();
+        for (const each of found.violations) {
+          violations += 1;
+          console.log(`axe ${name} ${theme}: ${each.id} (${each.impact}): ${each.nodes.length} × ${each.nodes[0]?.html.slice(0, 160)} | ${each.nodes[0]?.any[0]?.message ?? ""}`);
+        }
       }
     }
+    await context.close();
   }
-  await context.close();
 }
 await browser.close();
 await fake.close();
