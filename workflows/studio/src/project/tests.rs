@@ -210,8 +210,11 @@ fn several_edits_are_one_step_or_none() {
     assert_eq!(state(&project), before);
     let right = several(vec![set("a", "One."), set("a", "Two."), set("b", "Three.")]);
     let done = project.edit(&right, None).unwrap();
-    assert_eq!((done.changed, done.label.as_str()), (2, "two texts"));
-    assert_eq!(project.step(true).unwrap().as_deref(), Some("two texts"));
+    assert_eq!((done.changed, done.label.text.as_str()), (2, "two texts"));
+    assert_eq!(
+        project.step(true).unwrap().map(|said| said.text).as_deref(),
+        Some("two texts")
+    );
     assert_eq!(state(&project), before);
 }
 
@@ -227,7 +230,10 @@ fn an_edit_that_is_sent_again_is_made_once() {
     assert_eq!(project.edit(&add, Some("key-1")).unwrap().changed, 1);
     let once = state(&project);
     let again = project.edit(&add, Some("key-1")).unwrap();
-    assert_eq!((again.changed, again.label.as_str()), (0, "cast Tom added"));
+    assert_eq!(
+        (again.changed, again.label.text.as_str()),
+        (0, "cast Tom added")
+    );
     assert_eq!(state(&project), once);
     // As another edit it is refused: the name is taken.
     assert!(project.edit(&add, Some("key-2")).is_err());
