@@ -29,6 +29,7 @@ mod parse;
 mod plan;
 mod producer;
 mod script;
+mod seed;
 mod speaker;
 mod speech;
 mod spoken;
@@ -58,6 +59,7 @@ pub use script::{
     CastMember, Colour, Credits, FilmSettings, FrameSize, Line, MusicCue, Place, SCRIPT_VERSION,
     Scene, Script, Shot, ShotSound, ShotSoundKind, Title, VideoUse,
 };
+pub use seed::{SEED_MAX, Seed};
 pub use speech::{CUE_COLUMNS_MAX, CUE_ROWS_MAX};
 pub use spoken::{Fitted, SpokenLine, WordTime, fit_lines, speech_name};
 pub use transition::Transition;
