@@ -66,6 +66,7 @@ function take(event: DeskEvent): void {
       invalidate("proposal.get", { project: event.project });
       invalidate("export.predict", { project: event.project });
       invalidate("render.plan", { project: event.project });
+      invalidate("takes.list", { project: event.project });
       return;
     case "job": {
       const { job } = event;
@@ -85,6 +86,7 @@ function take(event: DeskEvent): void {
         invalidate("export.list", { project: job.project });
       }
       if (job.kind.startsWith("models.")) {
+        invalidate("makers.list");
         invalidate("models.list");
         invalidate("app.state");
       }

@@ -248,12 +248,12 @@ fn a_project_of_a_newer_version_is_refused_untouched() {
     drop(create(dir.path()));
     let path = dir.path().join("Film.longtake/project.db");
     let mut bytes = fs::read(&path).unwrap();
-    bytes[60..64].copy_from_slice(&2u32.to_be_bytes());
+    bytes[60..64].copy_from_slice(&3u32.to_be_bytes());
     fs::write(&path, &bytes).unwrap();
     let before = snapshot(dir.path());
     let refused = ProjectDb::open(&dir.path().join("Film.longtake"), clock()).unwrap_err();
     assert!(
-        matches!(refused, StoreError::NewerSchema { got: 2, .. }),
+        matches!(refused, StoreError::NewerSchema { got: 3, .. }),
         "{refused}"
     );
     assert_eq!(snapshot(dir.path()), before);

@@ -10,7 +10,7 @@ use ts_rs::{Config, TS, TypeVisitor};
 
 use engine_base::Code;
 
-use super::{Desk, app, export, models, project, queue, render, settings, story};
+use super::{Desk, app, export, models, project, queue, render, settings, story, takes};
 use crate::error::StudioError;
 
 /// What a command does to the world.
@@ -188,6 +188,7 @@ pub(super) fn all() -> Vec<CommandEntry> {
         project::commands(),
         story::commands(),
         render::commands(),
+        takes::commands(),
         queue::commands(),
         models::commands(),
         export::commands(),
