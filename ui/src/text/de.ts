@@ -376,7 +376,7 @@ export const de: typeof en = {
     own_picture: "Eigenes Bild",
     own_video: "Eigenes Video",
     library: "Aus der Bibliothek",
-    chosen_still: "Gewähltes Bild",
+    chosen_still: "Vorhandenes Bild",
     seed: "Startwert {{seed}}",
     without: "ohne: {{what}}",
     rating: "Bewertung von Take {{number}}",

@@ -374,7 +374,7 @@ export const en = {
     own_picture: "Own picture",
     own_video: "Own video",
     library: "From the library",
-    chosen_still: "Chosen still",
+    chosen_still: "Still",
     seed: "seed {{seed}}",
     without: "without: {{what}}",
     rating: "Rating of take {{number}}",

@@ -1,10 +1,12 @@
 import { fireEvent, render, screen } from "@testing-library/react";
+import { Tooltip } from "radix-ui";
 import { describe, expect, test, vi } from "vitest";
 import { applyEdit } from "../../src/api/apply";
 import type { Script, Take } from "../../src/api/shapes";
 import { CompareDialog } from "../../src/pages/board/CompareDialog";
 import { Stars } from "../../src/pages/board/Stars";
 import { isSeed, parseSeed, seedText } from "../../src/pages/board/takes";
+import "../../src/text";
 
 const take = (name: string, chosen: boolean): Take => ({ take: name, kind: "picture", name, media_type: "image/png", by: "own", rating: 0, chosen });
 
@@ -45,7 +47,11 @@ describe("stars", () => {
 describe("comparing", () => {
   test("begins with the chosen take and the latest other one", () => {
     const chosen = vi.fn();
-    render(<CompareDialog takes={[take("a", false), take("b", true), take("c", false)]} shot="s" aspect={16 / 9} onChoose={chosen} onRate={vi.fn()} onClose={vi.fn()} />);
+    render(
+      <Tooltip.Provider>
+        <CompareDialog takes={[take("a", false), take("b", true), take("c", false)]} shot="s" aspect={16 / 9} onChoose={chosen} onRate={vi.fn()} onClose={vi.fn()} />
+      </Tooltip.Provider>,
+    );
     const [left, right] = screen.getAllByRole<HTMLSelectElement>("combobox");
     expect([left?.value, right?.value]).toEqual(["b", "c"]);
     expect(screen.getAllByRole("slider")).toHaveLength(3);

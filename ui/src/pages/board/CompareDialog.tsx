@@ -2,6 +2,7 @@ import { Check } from "lucide-react";
 import { Slider } from "radix-ui";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { thumbUrl } from "../../api/client";
 import type { Take } from "../../api/shapes";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
@@ -29,6 +30,12 @@ export function CompareDialog({ takes, shot, aspect, onChoose, onRate, onClose }
   const [left, right] = [first, second].map((hash) => takes.find((take) => take.take === hash));
   const name = (take: Take): string => t("takes.numbered", { number: takes.indexOf(take) + 1, by: madeBy(t, take) });
   const choices = takes.map((take) => ({ value: take.take, label: name(take) }));
+  // The small picture of the list is there at once; the large one comes over it.
+  const picture = (take: Take | undefined, hidden: number) => (
+    <div className="absolute inset-0 bg-cover bg-center" style={{ clipPath: `inset(0 ${hidden}% 0 0)`, ...(take ? { backgroundImage: `url("${thumbUrl(take.take, 320)}")` } : {}) }}>
+      <Thumb hash={take?.take} width={1280} alt={take ? name(take) : ""} className="size-full bg-transparent!" />
+    </div>
+  );
   const side = (label: string, take: Take | undefined, set: (hash: string) => void) => (
     <div className="flex min-w-0 flex-col gap-2">
       <Select label={label} value={take?.take ?? ""} choices={choices} onChange={set} />
@@ -46,10 +53,8 @@ export function CompareDialog({ takes, shot, aspect, onChoose, onRate, onClose }
     <Dialog open onClose={onClose} wide title={t("takes.compare_title", { shot })} about={t("takes.compare_about")}>
       <div className="flex flex-col gap-4">
         <div className="relative mx-auto max-h-[55vh] w-full overflow-hidden rounded-md bg-film" style={{ aspectRatio: aspect }}>
-          <Thumb hash={right?.take} width={1280} alt={right ? name(right) : ""} className="absolute inset-0 size-full" />
-          <div className="absolute inset-0" style={{ clipPath: `inset(0 ${100 - at}% 0 0)` }}>
-            <Thumb hash={left?.take} width={1280} alt={left ? name(left) : ""} className="size-full" />
-          </div>
+          {picture(right, 0)}
+          {picture(left, 100 - at)}
           <Slider.Root className="absolute inset-0 flex touch-none items-center select-none" value={[at]} min={0} max={100} step={1} onValueChange={([next]) => next !== undefined && setAt(next)}>
             <Slider.Track className="relative h-full grow cursor-ew-resize" />
             <Slider.Thumb aria-label={t("takes.line")} aria-valuetext={t("takes.line_at", { part: at })} className="flex w-0.5 items-center justify-center" asChild>

@@ -15,7 +15,7 @@ import { JobLine } from "../story/JobLine";
 import { CompareDialog } from "./CompareDialog";
 import { Section } from "./Section";
 import { Stars } from "./Stars";
-import { madeBy } from "./takes";
+import { detail, madeBy, origin } from "./takes";
 
 /** What a page does with takes of a shot. */
 export function useTakes(project: string, shot: string) {
@@ -47,9 +47,10 @@ interface CardProps {
 }
 
 function TakeCard({ take, number, aspect, onChoose, onRate, onRemove }: CardProps) {
-  const { t } = useTranslation();
+  const { t, i18n } = useTranslation();
   const by = madeBy(t, take);
-  const about = [take.name, take.prompt, take.negative && t("takes.without", { what: take.negative })].filter(Boolean).join("\n");
+  const when = take.at_unix_millis && new Date(take.at_unix_millis).toLocaleString(i18n.language, { dateStyle: "medium", timeStyle: "short" });
+  const about = [take.name, when, take.prompt, take.negative && t("takes.without", { what: take.negative })].filter(Boolean).join("\n");
   return (
     <li className={cx("flex min-w-0 flex-col overflow-hidden rounded-md border bg-page", take.chosen ? "border-accent" : "border-line")}>
       <button
@@ -61,7 +62,7 @@ function TakeCard({ take, number, aspect, onChoose, onRate, onRemove }: CardProp
         style={{ aspectRatio: Math.max(1, aspect) }}
         onClick={() => !take.chosen && onChoose()}
       >
-        <Thumb hash={take.take} width={320} alt="" className="size-full" />
+        <Thumb hash={take.take} width={320} alt="" className="absolute inset-0 size-full" />
         <span className="numeric absolute bottom-1 left-1 rounded-sm bg-film/75 px-1 text-xs leading-4.5 text-[#fff]">{number}</span>
         {take.chosen && (
           <span className="absolute top-1 right-1 flex size-5 items-center justify-center rounded-full bg-accent text-on-accent">
@@ -70,8 +71,9 @@ function TakeCard({ take, number, aspect, onChoose, onRate, onRemove }: CardProp
         )}
       </button>
       <div className="flex flex-col gap-0.5 px-1.5 pt-1 pb-1">
-        <span className="truncate text-xs text-quiet" title={by}>
-          {by}
+        <span className="truncate text-xs text-text">{origin(t, take)}</span>
+        <span className="numeric truncate text-xs text-quiet" title={detail(t, take)}>
+          {detail(t, take)}
         </span>
         <div className="flex items-center justify-between">
           <Stars label={t("takes.rating", { number })} rating={take.rating} onRate={onRate} />

@@ -1,19 +1,28 @@
 import type { TFunction } from "i18next";
 import type { Take } from "../../api/shapes";
 
-/** Where a take comes from, in a few words. */
-export function madeBy(t: TFunction, take: Take): string {
-  const seed = take.seed === undefined ? "" : ` · ${t("takes.seed", { seed: take.seed })}`;
+/** Where a take comes from. */
+export function origin(t: TFunction, take: Take): string {
   switch (take.by) {
     case "own":
       return t(take.kind === "video" ? "takes.own_video" : "takes.own_picture");
     case "library":
       return t("takes.library");
     case "stills":
-      return `${t("takes.chosen_still")}${seed}`;
+      return t("takes.chosen_still");
     case "model":
-      return `${take.model ?? ""}${seed}`;
+      return take.model ?? "";
   }
+}
+
+/** What tells a take from others of the same origin: its seed, else its file. */
+export function detail(t: TFunction, take: Take): string {
+  return take.seed === undefined ? take.name : t("takes.seed", { seed: take.seed });
+}
+
+/** Both in one line. */
+export function madeBy(t: TFunction, take: Take): string {
+  return `${origin(t, take)} · ${detail(t, take)}`;
 }
 
 /** A shot's seed as the script writes it: `42`, `42 locked`. */
