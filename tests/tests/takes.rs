@@ -30,7 +30,9 @@ impl Studio {
             pages: Pages::Off,
             ..ServeOptions::default()
         };
-        let http = Client::builder().no_proxy().timeout(Duration::from_secs(120));
+        let http = Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_secs(120));
         Self {
             shell: Shell::start(desk, &options).unwrap(),
             http: http.build().unwrap(),
@@ -69,7 +71,11 @@ impl Studio {
         let end = Instant::now() + Duration::from_secs(120);
         loop {
             let list = self.call("queue.list", &json!({}));
-            let found = list.as_array().unwrap().iter().find(|each| each["id"] == job);
+            let found = list
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|each| each["id"] == job);
             let found = found.unwrap();
             if found["state"] == "done" {
                 return found["result"].clone();
@@ -107,21 +113,34 @@ fn takes_are_made_chosen_and_rated_over_http_and_one_choice_makes_one_segment() 
 
     let of_lamp = json!({ "project": project, "shot": "lamp" });
     let given = studio.done("takes.make", &of_lamp);
-    assert_eq!((&given["kept"], &given["new"]), (&json!(true), &json!(true)), "{given}");
+    assert_eq!(
+        (&given["kept"], &given["new"]),
+        (&json!(true), &json!(true)),
+        "{given}"
+    );
     let takes = studio.call("takes.list", &of_lamp);
     assert_eq!(takes.as_array().unwrap().len(), 2, "{takes}");
-    assert_eq!((&takes[0]["chosen"], &takes[1]["chosen"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        (&takes[0]["chosen"], &takes[1]["chosen"]),
+        (&json!(true), &json!(false))
+    );
     // A take that nobody chose makes nothing of the film again.
     assert_eq!(studio.done("render.start", &render)["made"], 0);
     let take = |take: &Value| json!({ "project": project, "shot": "lamp", "take": take });
     let chosen = studio.call("takes.choose", &take(&takes[1]["take"]));
     assert_eq!(chosen["label"], "shot lamp: another take");
-    let pictures = studio.done("render.start", &json!({ "project": project, "what": "missing" }));
+    let pictures = studio.done(
+        "render.start",
+        &json!({ "project": project, "what": "missing" }),
+    );
     assert_eq!(pictures["made"], 1, "one segment: {pictures}");
     assert!(pictures["reused"].as_u64().unwrap() >= 2, "{pictures}");
     // The bytes of a take lie in the project.
     let hash = takes[1]["take"].as_str().unwrap();
-    let kept = std::path::Path::new(project).join("media").join(&hash[..2]).join(hash);
+    let kept = std::path::Path::new(project)
+        .join("media")
+        .join(&hash[..2])
+        .join(hash);
     assert!(kept.is_file(), "{kept:?}");
 
     let mut rated = take(&takes[0]["take"]);
@@ -139,11 +158,26 @@ fn takes_are_made_chosen_and_rated_over_http_and_one_choice_makes_one_segment() 
     studio.call("project.undo", &undo);
     studio.call("project.undo", &undo);
     let back = studio.call("takes.list", &of_lamp);
-    assert_eq!((&back[0]["rating"], &back[0]["chosen"]), (&json!(0), &json!(true)));
-    assert_eq!(studio.done("render.start", &render)["made"], 0, "as it was at first");
+    assert_eq!(
+        (&back[0]["rating"], &back[0]["chosen"]),
+        (&json!(0), &json!(true))
+    );
+    assert_eq!(
+        studio.done("render.start", &render)["made"],
+        0,
+        "as it was at first"
+    );
     for (name, args, status) in [
-        ("takes.list", json!({ "project": project, "shot": "nobody" }), 404),
-        ("takes.make", json!({ "project": project, "shot": "nobody" }), 404),
+        (
+            "takes.list",
+            json!({ "project": project, "shot": "nobody" }),
+            404,
+        ),
+        (
+            "takes.make",
+            json!({ "project": project, "shot": "nobody" }),
+            404,
+        ),
         ("takes.choose", take(&json!("../../etc/passwd")), 404),
         ("takes.choose", take(&json!("ü")), 404),
         ("takes.list", json!({ "project": project }), 400),

@@ -57,7 +57,15 @@ mod tests {
         for text in ["0", "42", "42 locked", "9007199254740991 locked"] {
             assert_eq!(text.parse::<Seed>().unwrap().to_string(), text);
         }
-        for wrong in ["", "-1", "1.5", "+3", "42 open", "42 locked now", "9007199254740992"] {
+        for wrong in [
+            "",
+            "-1",
+            "1.5",
+            "+3",
+            "42 open",
+            "42 locked now",
+            "9007199254740992",
+        ] {
             let error = wrong.parse::<Seed>().unwrap_err();
             assert!(error.expected.contains("42 locked"), "{wrong}: {error}");
         }

@@ -7,6 +7,20 @@ const axe = async (page, where) => {
   assert.deepEqual(violations.map((each) => `${where}: ${each.id}: ${each.nodes[0]?.html.slice(0, 120)}`), []);
 };
 
+/** Half a second of a tone as a WAV file: 8,000 Hz, 16 bits, one channel. */
+function tone() {
+  const samples = Int16Array.from({ length: 4_000 }, (_, at) => Math.sin(at / 4) * 8_000);
+  const head = Buffer.alloc(44);
+  head.write("RIFF", 0);
+  head.writeUInt32LE(36 + samples.byteLength, 4);
+  head.write("WAVEfmt ", 8);
+  for (const [at, value] of [[16, 16], [24, 8_000], [28, 16_000]]) head.writeUInt32LE(value, at);
+  for (const [at, value] of [[20, 1], [22, 1], [32, 2], [34, 16]]) head.writeUInt16LE(value, at);
+  head.write("data", 36);
+  head.writeUInt32LE(samples.byteLength, 40);
+  return Buffer.concat([head, Buffer.from(samples.buffer)]);
+}
+
 /** The board with a shot chosen that shows a picture. */
 async function chosenShot({ page, api, ...rest }) {
   const project = await openSample({ page, api, ...rest });
@@ -134,6 +148,35 @@ export const takes = [
       assert.deepEqual([draft.draft, draft.state], [true, "missing"]);
       await side.getByText("Draft", { exact: true }).waitFor();
       await side.getByText("Play the draft").waitFor();
+    },
+  },
+  {
+    name: "takes: a sound dropped on a shot becomes music or a recorded voice",
+    real: true,
+    async run({ page, api, ...rest }) {
+      const project = await openSample({ page, api, ...rest });
+      const script = async () => (await api("project.state", { project })).script;
+      const spoken = shotsOf({ script: await script() }).find((shot) => shot.lines?.length > 0);
+      await toPage(page, "Board");
+      await card(page, spoken.id).click();
+      const dropped = async (name, use) => {
+        const data = await page.evaluateHandle(
+          ({ bytes, name }) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([Uint8Array.from(atob(bytes), (each) => each.charCodeAt(0))], name, { type: "audio/wav" }));
+            return transfer;
+          },
+          { bytes: tone().toString("base64"), name },
+        );
+        await card(page, spoken.id).dispatchEvent("drop", { dataTransfer: data });
+        await page.getByRole("dialog", { name: "What is this sound?" }).getByRole("button", { name: use }).click();
+      };
+      const cues = (await script()).music?.length ?? 0;
+      await dropped("tune.wav", /^Music/);
+      const { music } = await until(script, (now) => now.music?.length === cues + 1, "there is music");
+      assert.equal(music.at(-1).from, spoken.id);
+      await dropped("spoken.wav", /^Recorded voice/);
+      await until(script, (now) => shotsOf({ script: now }).find((shot) => shot.id === spoken.id).lines[0].voice?.startsWith("spoken"), "the first line has the voice");
     },
   },
   {

@@ -215,9 +215,7 @@ pub(super) fn perform(
         seed,
         had,
     };
-    let given = desk
-        .studio
-        .make_picture(&open.project, maker, &asked)?;
+    let given = desk.studio.make_picture(&open.project, maker, &asked)?;
     if cancel.is_cancelled() {
         return Err(StudioError::new(Code::Cancelled, "the picture was stopped"));
     }
@@ -230,7 +228,9 @@ pub(super) fn perform(
             None => {
                 // The bytes are the project's own: pruning the cache takes no take away.
                 let path = desk.studio.store.blob_path(&content)?;
-                open.project.db().keep_media(&path, &given.file.media_type)?;
+                open.project
+                    .db()
+                    .keep_media(&path, &given.file.media_type)?;
                 let ending = ending_of(&given.file.media_type);
                 let name = format!("{} take.{ending}", shot.id);
                 open.project

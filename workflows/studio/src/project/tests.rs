@@ -163,7 +163,10 @@ fn one_edit() -> impl Strategy<Value = Edit> {
         };
         Edit::Several {
             label: "picture".into(),
-            edits: vec![set("/colour", Value::Null), set("/picture", json!(pictures()[at].0))],
+            edits: vec![
+                set("/colour", Value::Null),
+                set("/picture", json!(pictures()[at].0)),
+            ],
         }
     });
     let of_take = (prop::sample::select(vec!["a", "b", "c"]), 0..3usize, 0..8u8);
@@ -261,7 +264,15 @@ fn a_thousand_sequences_of_edits_go_there_and_back() {
         })
         .unwrap();
     let kinds = kinds.into_inner();
-    for kind in ["choose_take", "rate_take", "remove_take", "set", "add", "remove", "move"] {
+    for kind in [
+        "choose_take",
+        "rate_take",
+        "remove_take",
+        "set",
+        "add",
+        "remove",
+        "move",
+    ] {
         assert!(kinds.get(kind).is_some_and(|made| *made >= 20), "{kinds:?}");
     }
     // Most are right ones: a generator of refused edits would show nothing.

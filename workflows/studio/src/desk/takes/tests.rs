@@ -27,18 +27,26 @@ fn painted(folder: &Path, name: &str, grey: u8) -> PathBuf {
 /// A project of three shots, each with a picture of its own that was brought in.
 fn film(bench: &Bench) -> String {
     let (project, _) = bench.create("Takes");
-    for (at, name) in ["boat.png", "lamp.png", "rain.png", "sea.png"].iter().enumerate() {
+    for (at, name) in ["boat.png", "lamp.png", "rain.png", "sea.png"]
+        .iter()
+        .enumerate()
+    {
         let file = painted(bench.folder.path(), name, 40 + 50 * at as u8);
         bench.desk.bring(Path::new(&project), name, &file).unwrap();
     }
-    let shot = |id: &str, name: &str| json!({ "id": id, "length": "1 s", "picture": name, "depicts": id });
+    let shot =
+        |id: &str, name: &str| json!({ "id": id, "length": "1 s", "picture": name, "depicts": id });
     let script = json!({
         "longtake": 1, "title": "Takes", "size": "320x180", "fps": "12",
         "scenes": [{ "id": "one", "shots": [
             shot("boat", "boat.png"), shot("lamp", "lamp.png"), shot("rain", "rain.png"),
         ]}],
     });
-    edit(bench, &project, json!({ "edit": "import_script", "script": script }));
+    edit(
+        bench,
+        &project,
+        json!({ "edit": "import_script", "script": script }),
+    );
     project
 }
 
@@ -81,7 +89,10 @@ fn done(bench: &Bench, started: &Value) -> Value {
     loop {
         let list = bench.call("queue.list", json!({}));
         let jobs = list.as_array().unwrap().clone();
-        let job = jobs.into_iter().find(|job| job["id"] == started["job"]).unwrap();
+        let job = jobs
+            .into_iter()
+            .find(|job| job["id"] == started["job"])
+            .unwrap();
         match job["state"].as_str().unwrap() {
             "done" => return job["result"].clone(),
             "waiting" | "running" => {}
@@ -101,7 +112,10 @@ fn rendered(bench: &Bench, project: &str) -> (u64, u64) {
     let args = json!({ "project": project, "what": "missing" });
     let plan = bench.call("render.plan", args.clone());
     let result = done(bench, &bench.call("render.start", args));
-    let figures = (result["made"].as_u64().unwrap(), result["reused"].as_u64().unwrap());
+    let figures = (
+        result["made"].as_u64().unwrap(),
+        result["reused"].as_u64().unwrap(),
+    );
     assert_eq!(plan["to_make"], figures.0, "what was planned was made");
     figures
 }
@@ -126,7 +140,10 @@ fn every_picture_that_a_shot_showed_stays_a_take() {
     assert_eq!(chosen["label"], "shot boat: another take");
     assert_eq!(names(&bench, &project, "boat"), ["[boat.png]", "sea.png"]);
     let state = bench.call("project.state", json!({ "project": project }));
-    assert_eq!(state["script"]["scenes"][0]["shots"][0]["picture"], "boat.png");
+    assert_eq!(
+        state["script"]["scenes"][0]["shots"][0]["picture"],
+        "boat.png"
+    );
     // Chosen again it changes nothing.
     assert_eq!(bench.call("takes.choose", boat.clone()).get("label"), None);
     undo();
@@ -139,7 +156,11 @@ fn every_picture_that_a_shot_showed_stays_a_take() {
     };
     rate(4).unwrap();
     rate(5).unwrap();
-    let rating = || takes(&bench, &project, "boat")[0]["rating"].as_u64().unwrap();
+    let rating = || {
+        takes(&bench, &project, "boat")[0]["rating"]
+            .as_u64()
+            .unwrap()
+    };
     assert_eq!(rating(), 5);
     undo();
     assert_eq!(rating(), 4);
@@ -160,7 +181,10 @@ fn every_picture_that_a_shot_showed_stays_a_take() {
     undo();
     assert_eq!(names(&bench, &project, "boat"), ["boat.png", "[sea.png]"]);
     let strange = json!({ "project": project, "shot": "boat", "take": "zz" });
-    assert_eq!(bench.desk.call("takes.choose", strange).unwrap_err().code, Code::NotFound);
+    assert_eq!(
+        bench.desk.call("takes.choose", strange).unwrap_err().code,
+        Code::NotFound
+    );
 }
 
 #[test]
@@ -174,8 +198,14 @@ fn another_take_makes_only_its_shot_again() {
     bench.call("takes.choose", take(&bench, &project, "lamp", "lamp.png"));
     let state = bench.call("project.state", json!({ "project": project }));
     let of = |state: &Value, shot: &str| state["shots"][shot]["state"].clone();
-    assert_eq!([of(&state, "boat"), of(&state, "lamp"), of(&state, "rain")], ["made", "missing", "made"]);
-    let plan = bench.call("render.plan", json!({ "project": project, "what": "missing" }));
+    assert_eq!(
+        [of(&state, "boat"), of(&state, "lamp"), of(&state, "rain")],
+        ["made", "missing", "made"]
+    );
+    let plan = bench.call(
+        "render.plan",
+        json!({ "project": project, "what": "missing" }),
+    );
     let runs: Vec<&str> = plan["nodes"]
         .as_array()
         .unwrap()
@@ -185,7 +215,10 @@ fn another_take_makes_only_its_shot_again() {
         .collect();
     assert_eq!(runs, ["lamp"]);
     let (again, reused) = rendered(&bench, &project);
-    assert!(again < all && reused >= 2, "{again} made, {reused} reused of {all}");
+    assert!(
+        again < all && reused >= 2,
+        "{again} made, {reused} reused of {all}"
+    );
     // Back to the one before: all of it is there.
     bench.call("takes.choose", take(&bench, &project, "lamp", "sea.png"));
     assert_eq!(rendered(&bench, &project).0, 0);
@@ -195,17 +228,33 @@ fn another_take_makes_only_its_shot_again() {
 fn making_another_adds_a_take_with_its_own_seed_unless_the_seed_is_locked() {
     let bench = bench();
     let project = film(&bench);
-    let (one, two) = (made(&bench, &project, "boat"), made(&bench, &project, "boat"));
+    let (one, two) = (
+        made(&bench, &project, "boat"),
+        made(&bench, &project, "boat"),
+    );
     for each in [&one, &two] {
-        assert_eq!((&each["kept"], &each["new"]), (&json!(true), &json!(true)), "{each}");
+        assert_eq!(
+            (&each["kept"], &each["new"]),
+            (&json!(true), &json!(true)),
+            "{each}"
+        );
     }
     assert_ne!(one["seed"], two["seed"]);
     assert_ne!(one["take"], two["take"]);
     let list = takes(&bench, &project, "boat");
     assert_eq!(list.len(), 3);
-    let found = list.iter().find(|take| take["take"] == one["take"]).unwrap();
-    assert_eq!((&found["by"], &found["seed"]), (&json!("stills"), &one["seed"]));
-    assert!(found["prompt"].as_str().unwrap().starts_with("boat"), "{found}");
+    let found = list
+        .iter()
+        .find(|take| take["take"] == one["take"])
+        .unwrap();
+    assert_eq!(
+        (&found["by"], &found["seed"]),
+        (&json!("stills"), &one["seed"])
+    );
+    assert!(
+        found["prompt"].as_str().unwrap().starts_with("boat"),
+        "{found}"
+    );
     // The shot shows what it showed: a new take replaces nothing.
     assert_eq!(names(&bench, &project, "boat")[0], "[boat.png]");
     // The last picture, then there is no other one.
@@ -214,28 +263,46 @@ fn making_another_adds_a_take_with_its_own_seed_unless_the_seed_is_locked() {
     let end = Instant::now() + Duration::from_secs(60);
     let job = loop {
         let list = bench.call("queue.list", json!({}));
-        let job = list.as_array().unwrap().iter().find(|job| job["id"] == started["job"]);
+        let job = list
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|job| job["id"] == started["job"]);
         let job = job.unwrap().clone();
         if job["state"] == "failed" || Instant::now() > end {
             break job;
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    assert!(job["error"].as_str().unwrap().contains("every picture"), "{job}");
+    assert!(
+        job["error"].as_str().unwrap().contains("every picture"),
+        "{job}"
+    );
     set(&bench, &project, "rain", "/seed", json!("77 locked"));
-    let (first, again) = (made(&bench, &project, "rain"), made(&bench, &project, "rain"));
+    let (first, again) = (
+        made(&bench, &project, "rain"),
+        made(&bench, &project, "rain"),
+    );
     assert_eq!((&first["seed"], &again["seed"]), (&json!(77), &json!(77)));
     assert_eq!(first["take"], again["take"]);
     assert_eq!(again["new"], false);
     let state = bench.call("project.state", json!({ "project": project }));
-    assert_eq!(state["script"]["scenes"][0]["shots"][2]["seed"], "77 locked");
+    assert_eq!(
+        state["script"]["scenes"][0]["shots"][2]["seed"],
+        "77 locked"
+    );
     // A model that makes no pictures yet is refused at once, by name.
     set(&bench, &project, "rain", "/model", json!("painter-9"));
-    let refused = bench.desk.call("takes.make", json!({ "project": project, "shot": "rain" }));
+    let refused = bench
+        .desk
+        .call("takes.make", json!({ "project": project, "shot": "rain" }));
     let refused = refused.unwrap_err();
     assert!(refused.message.contains("painter-9"), "{refused}");
     let makers = bench.call("makers.list", json!({}));
-    assert_eq!((&makers[0]["id"], &makers[0]["ready"]), (&json!("stills"), &json!(true)));
+    assert_eq!(
+        (&makers[0]["id"], &makers[0]["ready"]),
+        (&json!("stills"), &json!(true))
+    );
 }
 
 #[test]
@@ -300,7 +367,10 @@ fn a_project_of_the_first_schema_opens_with_its_pictures_as_takes() {
     assert_eq!(state["undo"]["label"], "shot boats: action");
     let project = state["project"].as_str().unwrap();
     assert_eq!(names(&bench, project, "boats"), ["[boats.png]"]);
-    assert_eq!(takes(&bench, project, "boats")[0].get("at_unix_millis"), None);
+    assert_eq!(
+        takes(&bench, project, "boats")[0].get("at_unix_millis"),
+        None
+    );
     let mut args = take(&bench, project, "boats", "boats.png");
     args["rating"] = json!(3);
     bench.call("takes.rate", args);
@@ -308,7 +378,10 @@ fn a_project_of_the_first_schema_opens_with_its_pictures_as_takes() {
     bench.call("project.undo", json!({ "project": project }));
     bench.call("project.undo", json!({ "project": project }));
     let state = bench.call("project.state", json!({ "project": project }));
-    assert_eq!(state["script"]["scenes"][0]["shots"][0]["action"], "The boats wait.");
+    assert_eq!(
+        state["script"]["scenes"][0]["shots"][0]["action"],
+        "The boats wait."
+    );
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -331,19 +404,41 @@ fn an_own_video_is_a_take_and_is_held_to_the_length_of_its_shot() {
     rendered(&bench, &project);
     let state = bench.call("project.state", json!({ "project": project }));
     // A second of pictures as the program writes them is a video like any other.
-    let made: ContentHash = state["shots"]["boat"]["made"].as_str().unwrap().parse().unwrap();
+    let made: ContentHash = state["shots"]["boat"]["made"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     let video = bench.desk.media_path(&made).unwrap();
-    bench.desk.bring(Path::new(&project), "own.mp4", &video).unwrap();
+    bench
+        .desk
+        .bring(Path::new(&project), "own.mp4", &video)
+        .unwrap();
     let put = |field: &str, value: Value| json!({ "edit": "set", "kind": "shot", "id": "lamp", "field": field, "value": value });
-    let edits = [put("/picture", Value::Null), put("/video", json!({ "file": "own.mp4" })), put("/length", json!("2 s"))];
-    edit(&bench, &project, json!({ "edit": "several", "label": "video", "edits": edits }));
+    let edits = [
+        put("/picture", Value::Null),
+        put("/video", json!({ "file": "own.mp4" })),
+        put("/length", json!("2 s")),
+    ];
+    edit(
+        &bench,
+        &project,
+        json!({ "edit": "several", "label": "video", "edits": edits }),
+    );
     assert_eq!(names(&bench, &project, "lamp"), ["lamp.png", "[own.mp4]"]);
     assert_eq!(takes(&bench, &project, "lamp")[1]["kind"], "video");
     rendered(&bench, &project);
     let state = bench.call("project.state", json!({ "project": project }));
-    let made: ContentHash = state["shots"]["lamp"]["made"].as_str().unwrap().parse().unwrap();
+    let made: ContentHash = state["shots"]["lamp"]["made"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     let probe = flow_media::probe::probe(&bench.desk.media_path(&made).unwrap()).unwrap();
-    assert!((probe.video[0].duration_secs.as_f64() - 2.0).abs() < 0.01, "{probe:?}");
+    assert!(
+        (probe.video[0].duration_secs.as_f64() - 2.0).abs() < 0.01,
+        "{probe:?}"
+    );
     // Back to the picture, and to the video, as one step each.
     bench.call("takes.choose", take(&bench, &project, "lamp", "lamp.png"));
     bench.call("takes.choose", take(&bench, &project, "lamp", "own.mp4"));
