@@ -304,6 +304,16 @@ fn origins() -> impl Strategy<Value = Origins> {
     })
 }
 
+fn references(look: &str) -> Vec<String> {
+    let files = ["a b.png", "faces/#1 {x}.jpg"];
+    let some = if look.is_empty() { 0 } else { files.len() };
+    files
+        .iter()
+        .take(some)
+        .map(|file| (*file).to_owned())
+        .collect()
+}
+
 fn here(by: Origins) -> Place {
     Place {
         id: "here".to_owned(),
@@ -402,11 +412,7 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                         .zip(names)
                         .map(|((look, voice), name)| CastMember {
                             name: name.to_owned(),
-                            references: if look.is_empty() {
-                                Vec::new()
-                            } else {
-                                vec!["a b.png".to_owned(), "faces/#1 {x}.jpg".to_owned()]
-                            },
+                            references: references(&look),
                             look,
                             voice,
                             by: by.clone(),
