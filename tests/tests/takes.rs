@@ -98,10 +98,11 @@ fn takes_are_made_chosen_and_rated_over_http_and_one_choice_makes_one_segment() 
         let bytes = std::fs::read(film.folder().join(format!("{name}.png"))).unwrap();
         studio.upload(project, &format!("{name}.png"), bytes);
     }
-    let shot = |id: &str| json!({ "id": id, "length": "1 s", "picture": format!("{id}.png") });
+    // Of lengths of their own: the same picture for as long is the same segment, and made once.
+    let shot = |id: &str, secs: u32| json!({ "id": id, "length": format!("{secs} s"), "picture": format!("{id}.png") });
     let script = json!({
         "longtake": 1, "title": "Takes", "size": "128x72", "fps": "12",
-        "scenes": [{ "id": "one", "shots": [shot("shore"), shot("lamp"), shot("stair")] }],
+        "scenes": [{ "id": "one", "shots": [shot("shore", 1), shot("lamp", 2), shot("stair", 3)] }],
     });
     let edit = json!({ "edit": "import_script", "script": script });
     studio.call("project.edit", &json!({ "project": project, "edit": edit }));
@@ -129,11 +130,16 @@ fn takes_are_made_chosen_and_rated_over_http_and_one_choice_makes_one_segment() 
     let take = |take: &Value| json!({ "project": project, "shot": "lamp", "take": take });
     let chosen = studio.call("takes.choose", &take(&takes[1]["take"]));
     assert_eq!(chosen["label"], "shot lamp: another take");
-    let pictures = studio.done(
-        "render.start",
-        &json!({ "project": project, "what": "missing" }),
-    );
-    assert_eq!(pictures["made"], 1, "one segment: {pictures}");
+    let missing = json!({ "project": project, "what": "missing" });
+    let plan = studio.call("render.plan", &missing);
+    let nodes = plan["nodes"].as_array().unwrap().iter();
+    let runs: Vec<&str> = nodes
+        .filter(|node| node["state"] == "will_run")
+        .filter_map(|node| node["shot"].as_str())
+        .collect();
+    assert_eq!(runs, ["lamp"], "one segment: {plan}");
+    let pictures = studio.done("render.start", &missing);
+    assert_eq!(pictures["made"], plan["to_make"], "{pictures}");
     assert!(pictures["reused"].as_u64().unwrap() >= 2, "{pictures}");
     // The bytes of a take lie in the project.
     let hash = takes[1]["take"].as_str().unwrap();
