@@ -13,6 +13,11 @@ export function applyEdit(script: Script, edit: Edit): Script {
       return edit.edits.reduce(applyEdit, script);
     case "take":
       return edit.accepted === "all" ? edit.script : script;
+    case "choose_take":
+    case "rate_take":
+    case "remove_take":
+      // Only the server knows the takes.
+      return script;
     case "set":
       return setIn(script, edit.kind, edit.id, edit.field, edit.value as Json);
     case "add":

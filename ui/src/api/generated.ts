@@ -51,6 +51,10 @@ look?: string,
  */
 voice?: string, 
 /**
+ * File names of pictures of them.
+ */
+references?: Array<string>, 
+/**
  * Who wrote its fields.
  */
 by?: { [key in string]: WrittenBy }, };
@@ -210,7 +214,35 @@ name: string,
 /**
  * The script in its JSON form.
  */
-script: Script, } | { "edit": "several", 
+script: Script, } | { "edit": "choose_take", 
+/**
+ * The shot.
+ */
+shot: string, 
+/**
+ * The take's content.
+ */
+take: string, } | { "edit": "rate_take", 
+/**
+ * The shot.
+ */
+shot: string, 
+/**
+ * The take's content.
+ */
+take: string, 
+/**
+ * Stars, 1 to 5; 0 takes the rating back.
+ */
+rating: number, } | { "edit": "remove_take", 
+/**
+ * The shot.
+ */
+shot: string, 
+/**
+ * The take's content.
+ */
+take: string, } | { "edit": "several", 
 /**
  * What they do together, in a few words.
  */
@@ -603,7 +635,27 @@ reused: number,
 /**
  * What a person should know.
  */
-warnings: Array<Said>, } | { "type": "export", 
+warnings: Array<Said>, } | { "type": "take", 
+/**
+ * The shot.
+ */
+shot: string, 
+/**
+ * Content of the picture.
+ */
+take: string, 
+/**
+ * What decided its draws.
+ */
+seed: number, 
+/**
+ * Whether it is a take of the shot now: the shot may have gone meanwhile.
+ */
+kept: boolean, 
+/**
+ * Whether the shot did not have it before.
+ */
+new: boolean, } | { "type": "export", 
 /**
  * The film.
  */
@@ -822,6 +874,19 @@ free_disk_bytes: number,
  * Graphics processors that it has, by name.
  */
 gpus: Array<string>, };
+
+/**
+ * A picture to be made.
+ */
+export type MakeArgs = { 
+/**
+ * The project's folder.
+ */
+project: string, 
+/**
+ * The shot that it is for.
+ */
+shot: string, };
 
 /**
  * A file of a project, under the name that scripts call it by.
@@ -1052,6 +1117,31 @@ export type PathArgs = {
 path: string, };
 
 /**
+ * Something that makes pictures for shots.
+ */
+export type PictureModel = { 
+/**
+ * What a shot's `model` calls it: `stills`, or a model's id.
+ */
+id: string, 
+/**
+ * Its name for people; empty for `stills`.
+ */
+name: string, 
+/**
+ * Whether it can make pictures here now.
+ */
+ready: boolean, 
+/**
+ * Why it cannot.
+ */
+why?: string, 
+/**
+ * Whether shots that name no model use it.
+ */
+default: boolean, };
+
+/**
  * Somewhere.
  */
 export type Place = { 
@@ -1067,6 +1157,10 @@ name?: string,
  * What it looks like.
  */
 look?: string, 
+/**
+ * File names of pictures of it.
+ */
+references?: Array<string>, 
 /**
  * Who wrote its fields.
  */
@@ -1217,6 +1311,27 @@ export type Pruned = {
  * Bytes given back.
  */
 bytes: number, };
+
+/**
+ * How good a take is.
+ */
+export type RateArgs = { 
+/**
+ * The project's folder.
+ */
+project: string, 
+/**
+ * The shot.
+ */
+shot: string, 
+/**
+ * The take's content.
+ */
+take: string, 
+/**
+ * Stars, 1 to 5; 0 takes the rating back.
+ */
+rating: number, };
 
 /**
  * A script as text.
@@ -1723,6 +1838,18 @@ picture?: string,
  */
 depicts?: string, 
 /**
+ * What a made picture must not show.
+ */
+negative?: string, 
+/**
+ * Decides every draw of a made picture: `42`, or `42 locked`.
+ */
+seed?: string, 
+/**
+ * What makes the picture: the id of a model, or `stills`.
+ */
+model?: string, 
+/**
  * Moving pictures instead of a still.
  */
 video?: VideoUse, 
@@ -1775,6 +1902,19 @@ note?: string,
  * Who wrote its fields.
  */
 by?: { [key in string]: WrittenBy }, };
+
+/**
+ * A shot.
+ */
+export type ShotArgs = { 
+/**
+ * The project's folder.
+ */
+project: string, 
+/**
+ * The shot.
+ */
+shot: string, };
 
 /**
  * A stretch of the film, by shots; both are in it.
@@ -1846,7 +1986,11 @@ picture?: string,
 /**
  * Content of its pictures as made, an MP4 without sound: `/media/{made}`.
  */
-made?: string, };
+made?: string, 
+/**
+ * Whether those are a draft: half as large and coarse.
+ */
+draft: boolean, };
 
 /**
  * A named state of the script.
@@ -1880,6 +2024,59 @@ seq: number,
 event: DeskEvent, };
 
 /**
+ * A take of a shot.
+ */
+export type Take = { 
+/**
+ * Its content: `/thumb/{take}`, `/media/{take}`.
+ */
+take: string, 
+/**
+ * When it was made or first shown; absent for one that was there before takes were kept.
+ */
+at_unix_millis?: number, 
+/**
+ * Stars, 1 to 5; 0 when it is not rated.
+ */
+rating: number, 
+/**
+ * Whether the shot shows it: the film uses it.
+ */
+chosen: boolean, 
+/**
+ * What it is.
+ */
+kind: TakeKind, 
+/**
+ * Name by which scripts call it.
+ */
+name: string, 
+/**
+ * Its media type.
+ */
+media_type: string, 
+/**
+ * Where it comes from.
+ */
+by: TakeBy, 
+/**
+ * Id of the model that made it.
+ */
+model?: string, 
+/**
+ * What decided its draws.
+ */
+seed?: number, 
+/**
+ * What it was to show.
+ */
+prompt?: string, 
+/**
+ * What it was not to show.
+ */
+negative?: string, };
+
+/**
  * Changes to take.
  */
 export type TakeArgs = { 
@@ -1891,6 +2088,33 @@ project: string,
  * All, or those of these numbers or paths. What is left of the proposal stays.
  */
 accepted: Accepted, };
+
+/**
+ * Where a take comes from.
+ */
+export type TakeBy = "library" | "own" | "stills" | "model";
+
+/**
+ * What a take is.
+ */
+export type TakeKind = "picture" | "video";
+
+/**
+ * A take.
+ */
+export type TakeOfShot = { 
+/**
+ * The project's folder.
+ */
+project: string, 
+/**
+ * The shot.
+ */
+shot: string, 
+/**
+ * The take's content.
+ */
+take: string, };
 
 /**
  * A language model to ask.
@@ -2275,6 +2499,18 @@ export interface Commands {
   "render.plan": { args: RenderArgs; result: RenderPlan };
   /** Make the pictures of shots, or everything, into the cache. */
   "render.start": { args: RenderArgs; result: JobStarted };
+  /** Takes of a shot, in the order in which they came. */
+  "takes.list": { args: ShotArgs; result: Array<Take> };
+  /** Let a shot show one of its takes; only this shot is made again. */
+  "takes.choose": { args: TakeOfShot; result: Edited };
+  /** Say how good a take is. */
+  "takes.rate": { args: RateArgs; result: Edited };
+  /** Take a take off its shot's list; its bytes stay. */
+  "takes.remove": { args: TakeOfShot; result: Edited };
+  /** Make another picture for a shot, as a take beside those it has. */
+  "takes.make": { args: MakeArgs; result: JobStarted };
+  /** What can make pictures for shots, and what cannot yet. */
+  "makers.list": { args: NoArgs; result: Array<PictureModel> };
   /** All jobs: running ones, waiting ones in their order, then ended ones, latest first. */
   "queue.list": { args: NoArgs; result: Array<Job> };
   /** Stop a job; what it made is kept. */
@@ -2356,6 +2592,12 @@ export const COMMANDS = [
   { name: "voice.hear", kind: "job", docs: "Speak a text." },
   { name: "render.plan", kind: "system", docs: "What would be made, and how long it would take." },
   { name: "render.start", kind: "job", docs: "Make the pictures of shots, or everything, into the cache." },
+  { name: "takes.list", kind: "system", docs: "Takes of a shot, in the order in which they came." },
+  { name: "takes.choose", kind: "edit", docs: "Let a shot show one of its takes; only this shot is made again." },
+  { name: "takes.rate", kind: "edit", docs: "Say how good a take is." },
+  { name: "takes.remove", kind: "edit", docs: "Take a take off its shot's list; its bytes stay." },
+  { name: "takes.make", kind: "job", docs: "Make another picture for a shot, as a take beside those it has." },
+  { name: "makers.list", kind: "system", docs: "What can make pictures for shots, and what cannot yet." },
   { name: "queue.list", kind: "system", docs: "All jobs: running ones, waiting ones in their order, then ended ones, latest first." },
   { name: "queue.cancel", kind: "system", docs: "Stop a job; what it made is kept." },
   { name: "queue.retry", kind: "system", docs: "Let a job that ended run again." },

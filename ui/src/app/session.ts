@@ -67,6 +67,7 @@ function take(event: DeskEvent): void {
       invalidate("proposal.get", { project: event.project });
       invalidate("export.predict", { project: event.project });
       invalidate("render.plan", { project: event.project });
+      invalidate("takes.list", { project: event.project });
       return;
     case "job": {
       const { job } = event;
@@ -87,6 +88,7 @@ function take(event: DeskEvent): void {
       }
       if (job.kind === "media.proxy") invalidate("media.play");
       if (job.kind.startsWith("models.")) {
+        invalidate("makers.list");
         invalidate("models.list");
         invalidate("app.state");
       }

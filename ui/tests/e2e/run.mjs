@@ -15,10 +15,11 @@ import { household } from "./tests/household.mjs";
 import { large } from "./tests/large.mjs";
 import { outside } from "./tests/outside.mjs";
 import { story } from "./tests/story.mjs";
+import { takes } from "./tests/takes.mjs";
 import { welcome } from "./tests/welcome.mjs";
 import { writing } from "./tests/writing.mjs";
 
-const TESTS = [...welcome, ...story, ...writing, ...board, ...exporting, ...household, ...large, ...outside];
+const TESTS = [...welcome, ...story, ...writing, ...board, ...takes, ...exporting, ...household, ...large, ...outside];
 const words = process.argv.slice(2);
 const fake = words.includes("--fake");
 const only = words.filter((word) => !word.startsWith("--"));

@@ -147,6 +147,15 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
     }, 400);
     return { job: made.id };
   };
+  // Takes by shot: what it shows, two stills, and what people think of them.
+  const takesBy = new Map();
+  const shotNow = (id) => script.scenes.flatMap((scene) => scene.shots).find((shot) => shot.id === id);
+  const takesOf = (id) => {
+    const { picture } = shotNow(id);
+    if (!takesBy.has(id)) takesBy.set(id, picture ? [{ name: picture, by: "library", rating: 0 }, ...[1, 2].map((by, at) => ({ name: names[(names.indexOf(picture) + by * 3) % names.length], by: "stills", seed: 4_021_733 + at * 977, prompt: shotNow(id).action, rating: at * 4 }))] : []);
+    return takesBy.get(id).map((take) => ({ take: hashOf[take.name], at_unix_millis: now, kind: "picture", media_type: "image/jpeg", ...take, chosen: take.name === picture }));
+  };
+  const oneTake = ({ shot, take }) => takesBy.get(shot).find((each) => hashOf[each.name] === take);
   const model = (id, name, kind, bytes, here, allows, isDefault) => ({ id, name, kind, bytes, bytes_here: here, memory_bytes: bytes * 1.2, licence: allows ? "Apache-2.0" : "LicenseRef-research", licence_link: "https://example.org", allows: { commercial: allows, redistribution: allows, note: allows ? "keep the licence text with copies of the weights" : "research only" }, state: here === 0 ? "missing" : here < bytes ? "partial" : "installed", default: isDefault, folder: `/srv/maker/.local/share/longtake/models/${id}` });
   const settingsState = () => ({ settings, llm_key_set: false, cache_folder: "/srv/maker/.cache/longtake", cache_bytes: 12.4e9, models_folder: "/srv/maker/.local/share/longtake/models", models_bytes: 1.2e9, data_folder: "/srv/maker/.local/share/longtake", devices: ["cpu: 16 threads, AVX2"] });
   const commands = {
@@ -178,6 +187,12 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
     "voice.hear": () => job("voice.hear", "Hear a voice", { type: "sound", hash: "cc", secs: 2 }),
     "render.plan": () => ({ to_make: 12, reused: 48, unknown: 2, predicted_secs: 184, warnings: [], nodes: script.scenes[0].shots.flatMap((shot, at) => [{ node: `segment:${shot.id}`, type_name: "film.segment", state: ["will_run", "reused", "unknown", "will_run"][at % 4], shot: shot.id }]) }),
     "render.start": () => job("render.start", "Make shots", { type: "render", made: 12, reused: 48, warnings: [] }),
+    "takes.list": ({ shot }) => takesOf(shot),
+    "takes.choose": (args) => edited(`shot ${args.shot}: another take`, applyEdit(script, { edit: "set", kind: "shot", id: args.shot, field: "/picture", value: oneTake(args).name })),
+    "takes.rate": (args) => { oneTake(args).rating = args.rating; changed(); return { revision }; },
+    "takes.remove": (args) => { takesBy.set(args.shot, takesBy.get(args.shot).filter((each) => each !== oneTake(args))); changed(); return { revision }; },
+    "takes.make": ({ shot }) => { const had = takesBy.get(shot); const name = names.find((each) => !had.some((take) => take.name === each)); return job("takes.make", `Another picture for ${shot}`, { type: "take", shot, take: hashOf[name], seed: 77, kept: true, new: true }, () => { had.push({ name, by: "stills", seed: 77, rating: 0 }); changed(); }); },
+    "makers.list": () => [{ id: "stills", name: "", ready: true, default: true }, { id: "painter-9", name: "Painter 9", ready: false, why: "no pictures can be made with the model \"painter-9\" here yet", default: false }],
     "export.presets": () => ["web", "vertical", "cinema", "archive"].map((id) => ({ id, name: id, docs: id, crf: 20, effort: "medium" })),
     "export.predict": ({ commercial }) => { if (commercial && settings.theme === "never") throw new Error("refused"); return { secs_to_make: 312, to_make: 60, bytes: 48e6, film_secs: state().film.secs, out: `${project}/exports/The Door Left Open.mp4`, licence: [{ what: "Kokoro 82M (voice)", licence: "Apache-2.0", commercial: true, note: "" }, { what: "Sample stills", licence: "CC0-1.0", commercial: true, note: "" }], warnings: [{ text: "2 lines are to be spoken first; until then their lengths are estimates", coded: { code: "lines_to_speak", values: { count: 2 } } }] }; },
     "export.start": () => job("export.start", "Export", { type: "export", out: "/films/a.mp4", hash: hashOf[names[0]], bytes: 48e6, warnings: [] }),

@@ -6,6 +6,7 @@
 mod entities;
 mod media;
 mod records;
+mod takes;
 mod undo;
 
 use std::collections::BTreeMap;
@@ -24,13 +25,16 @@ use crate::session::Session;
 use crate::store::Store;
 use crate::values::{StoredBlob, StoredResult};
 
-pub use records::{Change, CommandRecord, Entity, Expected, UndoState};
+pub use records::{Change, CommandRecord, Entity, Expected, TakeRow, UndoState};
 
 const SCHEMA: Schema = Schema {
     name: "a project",
     // "LtPr"
     application_id: 0x4c74_5072,
-    migrations: &[include_str!("../migrations/project/0001_begin.sql")],
+    migrations: &[
+        include_str!("../migrations/project/0001_begin.sql"),
+        include_str!("../migrations/project/0002_takes.sql"),
+    ],
 };
 
 /// An open project folder: `project.db` and `media/` by hash. Cheap to clone.
@@ -279,6 +283,23 @@ impl ProjectDb {
             value: Some(value),
         }])
         .map(drop)
+    }
+
+    /// Note something that a shot could show; false when the shot had it already. Never undone:
+    /// its shot may go and come back.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`], [`StoreError::TooDeep`].
+    pub fn note_take(&self, take: TakeRow) -> Result<bool, StoreError> {
+        self.inner.desk.call(move |db| takes::note(db, &take))
+    }
+
+    /// Everything that shots could show, in the order in which it was noted.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`], [`StoreError::BadRow`].
+    pub fn takes(&self) -> Result<Vec<TakeRow>, StoreError> {
+        self.inner.desk.call(takes::all)
     }
 
     /// Copy a file into the project's `media/` by content.

@@ -40,6 +40,9 @@ const SHOT: &[&str] = &[
     "action",
     "picture",
     "depicts",
+    "negative",
+    "seed",
+    "model",
     "video",
     "colour",
     "fit",
@@ -83,11 +86,13 @@ impl Builder {
         let mut seen = HashMap::new();
         let cast = self.capped(&table, "cast", ENTRIES_MAX).iter().map(|node| {
             let place = self.unique(&mut seen, node, "cast", "name");
-            let table = self.table(node, place, &["name", "look", "voice", "by"]);
+            let known = &["name", "look", "voice", "references", "by"];
+            let table = self.table(node, place, known);
             CastMember {
                 name: self.text(&table, "name"),
                 look: self.text(&table, "look"),
                 voice: self.text(&table, "voice"),
+                references: self.texts(&table, "references"),
                 by: self.origins(&table),
             }
         });
@@ -98,11 +103,13 @@ impl Builder {
             .iter()
             .map(|node| {
                 let place = self.unique(&mut seen, node, "place", "id");
-                let table = self.table(node, place, &["id", "name", "look", "by"]);
+                let known = &["id", "name", "look", "references", "by"];
+                let table = self.table(node, place, known);
                 Place {
                     id: self.text(&table, "id"),
                     name: self.text(&table, "name"),
                     look: self.text(&table, "look"),
+                    references: self.texts(&table, "references"),
                     by: self.origins(&table),
                 }
             });
@@ -235,6 +242,9 @@ impl Builder {
             action: self.text(&table, "action"),
             picture: self.text(&table, "picture"),
             depicts: self.text(&table, "depicts"),
+            negative: self.text(&table, "negative"),
+            seed: self.parsed(&table, "seed"),
+            model: self.text(&table, "model"),
             video,
             colour: self.parsed(&table, "colour"),
             fit: self.word(&table, "fit", &fit).unwrap_or_default(),

@@ -20,6 +20,8 @@ pub const ENTRIES_MAX: usize = 2_000;
 pub(crate) const EXTENSIONS_MAX: usize = 8;
 /// Longest names and ids, in characters.
 const NAME_CHARS_MAX: usize = 64;
+/// Most reference pictures of one cast member or place.
+const REFERENCES_MAX: usize = 16;
 /// Longest file name with its folders, in characters.
 const FILE_CHARS_MAX: usize = 512;
 /// Longest title, heading and spoken line, in characters.
@@ -204,6 +206,13 @@ impl Check<'_> {
         }
     }
 
+    fn references_of(&mut self, place: &str, files: &[String]) {
+        self.count(place, "references", files.len(), REFERENCES_MAX, "pictures");
+        for file in files.iter().take(REFERENCES_MAX) {
+            self.file(place, "references", file);
+        }
+    }
+
     fn film(&mut self, script: &Script) {
         self.words("", "title", &script.title, LINE_CHARS_MAX);
         self.text("", "logline", &script.logline, TEXT_CHARS_MAX);
@@ -227,6 +236,7 @@ impl Check<'_> {
             self.name(&place, "name", &member.name);
             self.text(&place, "look", &member.look, TEXT_CHARS_MAX);
             self.text(&place, "voice", &member.voice, TEXT_CHARS_MAX);
+            self.references_of(&place, &member.references);
         }
         self.count("", "places", script.places.len(), ENTRIES_MAX, "places");
         for each in script.places.iter().take(ENTRIES_MAX) {
@@ -234,6 +244,7 @@ impl Check<'_> {
             self.id(&place, &each.id);
             self.text(&place, "name", &each.name, LINE_CHARS_MAX);
             self.text(&place, "look", &each.look, TEXT_CHARS_MAX);
+            self.references_of(&place, &each.references);
         }
         self.count("", "music", script.music.len(), ENTRIES_MAX, "music cues");
         for (index, cue) in script.music.iter().take(ENTRIES_MAX).enumerate() {
@@ -308,10 +319,12 @@ impl Check<'_> {
             ("framing", &shot.framing),
             ("action", &shot.action),
             ("depicts", &shot.depicts),
+            ("negative", &shot.negative),
             ("note", &shot.note),
         ] {
             self.text(place, field, text, TEXT_CHARS_MAX);
         }
+        self.name(place, "model", &shot.model);
         if !shot.picture.is_empty() {
             self.file(place, "picture", &shot.picture);
         }

@@ -30,6 +30,7 @@ mod plan;
 mod producer;
 mod sayings;
 mod script;
+mod seed;
 mod speaker;
 mod speech;
 mod spoken;
@@ -61,6 +62,7 @@ pub use script::{
     CastMember, Colour, Credits, FilmSettings, FrameSize, Line, MusicCue, Place, SCRIPT_VERSION,
     Scene, Script, Shot, ShotSound, ShotSoundKind, Title, VideoUse,
 };
+pub use seed::{SEED_MAX, Seed};
 pub use speech::{CUE_COLUMNS_MAX, CUE_ROWS_MAX};
 pub use spoken::{Fitted, SpokenLine, WordTime, fit_lines, speech_name};
 pub use text::{Coded, Figure, TextValue, figure};

@@ -11,6 +11,7 @@ use crate::continuity::Continuity;
 use crate::length::Length;
 use crate::moves::Move;
 use crate::origin::Origins;
+use crate::seed::Seed;
 use crate::transition::Transition;
 use crate::value::ValueError;
 
@@ -92,6 +93,9 @@ pub struct CastMember {
     /// What they sound like.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub voice: String,
+    /// File names of pictures of them, for models that take pictures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<String>,
     /// Who wrote its fields.
     #[serde(skip_serializing_if = "Origins::is_empty")]
     pub by: Origins,
@@ -108,6 +112,9 @@ pub struct Place {
     /// What it looks like.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub look: String,
+    /// File names of pictures of it, for models that take pictures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<String>,
     /// Who wrote its fields.
     #[serde(skip_serializing_if = "Origins::is_empty")]
     pub by: Origins,
@@ -156,6 +163,15 @@ pub struct Shot {
     /// What the picture shows, for making one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub depicts: String,
+    /// What a made picture must not show.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub negative: String,
+    /// Decides every draw of a made picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<Seed>,
+    /// What makes the picture: the id of a model, or `stills`; empty means the default.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub model: String,
     /// Moving pictures instead of a still.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub video: Option<VideoUse>,
@@ -409,6 +425,9 @@ impl Shot {
             action: String::new(),
             picture: String::new(),
             depicts: String::new(),
+            negative: String::new(),
+            seed: None,
+            model: String::new(),
             video: None,
             colour: None,
             fit: Fit::Cover,

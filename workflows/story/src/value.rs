@@ -65,6 +65,7 @@ serialize_as_text!(
     crate::moves::Move,
     crate::transition::Transition,
     crate::continuity::Continuity,
+    crate::seed::Seed,
     crate::script::FrameSize,
     crate::script::Colour
 );

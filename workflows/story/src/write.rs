@@ -118,6 +118,9 @@ impl Writer {
             self.line(&format!("- {}", escape(&member.name, &[])));
             self.field("  - ", "look", &member.look);
             self.field("  - ", "voice", &member.voice);
+            for file in &member.references {
+                self.field("  - ", "reference", file);
+            }
             self.value("  - ", "by", origins(&member.by));
         }
         if !script.places.is_empty() {
@@ -127,6 +130,9 @@ impl Writer {
             self.line(&format!("- {}", escape(&place.id, &[])));
             self.field("  - ", "name", &place.name);
             self.field("  - ", "look", &place.look);
+            for file in &place.references {
+                self.field("  - ", "reference", file);
+            }
             self.value("  - ", "by", origins(&place.by));
         }
         if !script.music.is_empty() {
@@ -191,6 +197,9 @@ impl Writer {
         self.field("- ", "framing", &shot.framing);
         self.field("- ", "picture", &shot.picture);
         self.field("- ", "depicts", &shot.depicts);
+        self.field("- ", "negative", &shot.negative);
+        self.value("- ", "seed", shot.seed);
+        self.field("- ", "model", &shot.model);
         if let Some(video) = &shot.video {
             let sound = video.sound_gain_db.map(|gain_db| format!("{gain_db} dB"));
             let attributes = Attributes::default()

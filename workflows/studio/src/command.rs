@@ -136,6 +136,29 @@ pub enum Edit {
         #[ts(type = "Script")]
         script: Value,
     },
+    /// Let a shot show one of its takes.
+    ChooseTake {
+        /// The shot.
+        shot: String,
+        /// The take's content.
+        take: String,
+    },
+    /// Say how good a take of a shot is.
+    RateTake {
+        /// The shot.
+        shot: String,
+        /// The take's content.
+        take: String,
+        /// Stars, 1 to 5; 0 takes the rating back.
+        rating: u8,
+    },
+    /// Take a take off its shot's list; its bytes stay.
+    RemoveTake {
+        /// The shot.
+        shot: String,
+        /// The take's content.
+        take: String,
+    },
     /// Several edits as one: all of them are made, or none.
     Several {
         /// What they do together, in a few words.
@@ -156,6 +179,9 @@ impl Edit {
             Self::Remove { .. } => "remove",
             Self::Move { .. } => "move",
             Self::Restore { .. } => "restore",
+            Self::ChooseTake { .. } => "choose_take",
+            Self::RateTake { .. } => "rate_take",
+            Self::RemoveTake { .. } => "remove_take",
             Self::Several { .. } => "several",
         }
     }

@@ -29,6 +29,7 @@ pub mod script_form;
 pub mod settings;
 mod state;
 pub mod story;
+pub mod takes;
 #[cfg(test)]
 mod tests;
 mod worker;

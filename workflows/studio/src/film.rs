@@ -28,7 +28,7 @@ use self::import::{import, may_replace};
 use self::made_from::{manifest_of, script_of};
 pub(crate) use self::manner::Manner;
 use self::noting::Noting;
-pub(crate) use self::pictures::{Look, PicturesWanted};
+pub(crate) use self::pictures::{Look, PictureAsked, PictureMaker, PicturesWanted, prompt_of};
 pub(crate) use self::reading::{format_of, load_script};
 use self::reading::{lengths, lint, name_files, read_script};
 use crate::error::StudioError;

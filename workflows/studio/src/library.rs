@@ -35,6 +35,9 @@ pub(crate) fn setting_of(kind: SourceKind, name: &str) -> String {
 pub(crate) struct Known {
     pub(crate) content: ContentHash,
     pub(crate) media_type: String,
+    /// Whether a person brought it in by itself, not with a folder.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) brought: bool,
 }
 
 /// Finds files by the names of a script.
@@ -75,6 +78,7 @@ impl<'a> Library<'a> {
         Some(Known {
             content: file.content,
             media_type: file.media_type.clone(),
+            brought: false,
         })
     }
 
@@ -223,6 +227,7 @@ impl<'a> Library<'a> {
         Ok(Known {
             content: blob.hash,
             media_type: media_type.to_owned(),
+            brought: false,
         })
     }
 
@@ -238,6 +243,7 @@ impl<'a> Library<'a> {
         Ok(Known {
             content,
             media_type: media_type.to_owned(),
+            brought: false,
         })
     }
 

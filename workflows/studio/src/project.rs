@@ -1,5 +1,7 @@
 //! An open project: its film, its edits, its owner.
 
+mod fields;
+pub(crate) mod takes;
 mod words;
 
 use std::collections::BTreeMap;
@@ -12,6 +14,9 @@ use flow_story::Script;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use self::fields::by_user;
+pub(crate) use self::fields::set_field;
+use self::takes::Book;
 pub(crate) use self::words::label;
 use crate::command::{Command, Edit, Job, Kind, System};
 use crate::error::StudioError;
@@ -350,9 +355,11 @@ impl Core {
             }
         }
         let rows = self.rows()?;
-        let mut forward = changes(&rows, edit)?;
+        let mut book = Book::new(&self.db);
+        let mut forward = changes(&rows, edit, &mut book)?;
         // What is there already is no change: undo would seem to do nothing.
         forward.retain(|change| !rows.has(change));
+        forward.extend(book.changes()?);
         if forward.is_empty() {
             return Ok(EditDone { changed: 0, label });
         }
@@ -360,6 +367,8 @@ impl Core {
         parse(&rows.after(&forward).script())?;
         let backward = self.db.inverse_of(&forward)?;
         let changed = forward.len();
+        // Before the edit: stopped in between, a shot has a take more, and none is lost.
+        takes::note_shown(&self.db, &rows, &forward, self.clock.unix_millis())?;
         self.db.record(CommandRecord {
             id: key.map_or_else(|| Uuid::now_v7().to_string(), str::to_owned),
             kind: "edit".into(),
@@ -392,7 +401,7 @@ pub(crate) fn parse(script: &Value) -> Result<Script, StudioError> {
         })
 }
 
-fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
+fn changes(rows: &Rows, edit: &Edit, book: &mut Book<'_>) -> Result<Vec<Change>, StudioError> {
     match edit {
         Edit::ImportScript { script } => {
             parse(script)?;
@@ -412,6 +421,7 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
             value,
         } => {
             let row = rows.find(*kind, id)?;
+            rows::check_field(field)?;
             let mut body = row.body.clone();
             set_field(&mut body, field, value)?;
             if body == row.body {
@@ -489,7 +499,7 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
         Edit::Several { edits, .. } => {
             let mut after = rows.clone();
             for (at, edit) in edits.iter().enumerate() {
-                let changes = changes(&after, edit).map_err(|error| {
+                let changes = changes(&after, edit, book).map_err(|error| {
                     let message = format!("edit {} of {}: {}", at + 1, edits.len(), error.message);
                     StudioError::new(error.code, message)
                 })?;
@@ -497,6 +507,11 @@ fn changes(rows: &Rows, edit: &Edit) -> Result<Vec<Change>, StudioError> {
             }
             Ok(rows.changes_into(&after))
         }
+        Edit::ChooseTake { shot, take } => book.choose(rows.find(Kind::Shot, shot)?, take),
+        Edit::RateTake { shot, take, rating } => {
+            book.rate(rows.find(Kind::Shot, shot)?, take, *rating)
+        }
+        Edit::RemoveTake { shot, take } => book.remove(rows.find(Kind::Shot, shot)?, take),
     }
 }
 
@@ -507,83 +522,6 @@ fn row_id<'a>(
 ) -> Result<Option<&'a str>, StudioError> {
     name.map(|name| rows.find(kind, name).map(|row| row.id.as_str()))
         .transpose()
-}
-
-/// Record that a person wrote the field at a JSON pointer, in a thing that records who wrote what.
-fn by_user(body: &mut Value, pointer: &str) {
-    let steps: Vec<&str> = pointer.split('/').skip(1).collect();
-    let (thing, field) = match steps.as_slice() {
-        [list, item, field, ..] => match body.pointer_mut(&format!("/{list}/{item}")) {
-            Some(thing) if thing.get("by").is_some() => (Some(thing), *field),
-            _ => (Some(body), *list),
-        },
-        [field, ..] => (Some(body), *field),
-        [] => (None, ""),
-    };
-    if let Some(by) = thing
-        .and_then(|thing| thing.get_mut("by"))
-        .and_then(Value::as_object_mut)
-        && field != "by"
-    {
-        by.insert(field.to_owned(), json!("user"));
-    }
-}
-
-/// Set the value at a JSON pointer; missing objects on the way are made, null takes it away.
-pub(crate) fn set_field(body: &mut Value, pointer: &str, value: &Value) -> Result<(), StudioError> {
-    let refused = |why: &str| {
-        StudioError::new(
-            Code::BadInput,
-            format!("cannot set the field {pointer:?}: {why}"),
-        )
-    };
-    let Some((parent, last)) = pointer.rsplit_once('/') else {
-        return Err(refused("expected a JSON pointer such as /action"));
-    };
-    let last = last.replace("~1", "/").replace("~0", "~");
-    let mut place = body;
-    for step in parent.split('/').skip(1) {
-        let step = step.replace("~1", "/").replace("~0", "~");
-        place = match place {
-            Value::Array(items) => {
-                let at: usize = step.parse().map_err(|_not_a_number| {
-                    refused(&format!("expected a number in place of {step:?}"))
-                })?;
-                items
-                    .get_mut(at)
-                    .ok_or_else(|| refused(&format!("there is no item {at}")))?
-            }
-            Value::Object(fields) => fields.entry(step).or_insert_with(|| json!({})),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                return Err(refused(&format!(
-                    "{step:?} is not inside a list or an object"
-                )));
-            }
-        };
-    }
-    match place {
-        Value::Object(fields) if value.is_null() => {
-            fields.remove(&last);
-        }
-        Value::Object(fields) => {
-            fields.insert(last, value.clone());
-        }
-        Value::Array(items) => {
-            let at: usize = last.parse().map_err(|_not_a_number| {
-                refused(&format!("expected a number in place of {last:?}"))
-            })?;
-            match (at < items.len(), value.is_null()) {
-                (true, true) => drop(items.remove(at)),
-                (true, false) => items[at] = value.clone(),
-                (false, false) if at == items.len() => items.push(value.clone()),
-                (false, _) => return Err(refused(&format!("there is no item {at}"))),
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            return Err(refused("it is not inside a list or an object"));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -18,6 +18,18 @@ use crate::say::Say;
 /// Field of a shot row that names its scene's row.
 const SCENE: &str = "scene_row";
 
+/// What a script cannot say of a row is set by no field.
+///
+/// # Errors
+/// [`Code::BadInput`] for such a field.
+pub(crate) fn check_field(field: &str) -> Result<(), StudioError> {
+    if field.split('/').nth(1) != Some(SCENE) {
+        return Ok(());
+    }
+    let message = format!("cannot set the field {field:?}: move the shot instead");
+    Err(StudioError::new(Code::BadInput, message))
+}
+
 /// All rows of a film, by kind, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Rows {

@@ -30,6 +30,7 @@ flow_story::texts! {
         DraftMissing { film: String } = "draft_missing", "Draft of missing shots of {film}";
         RenderShots { shots: String, film: String } = "render_shots", "Render {shots} of {film}";
         DraftShots { shots: String, film: String } = "draft_shots", "Draft of {shots} of {film}";
+        AnotherPicture { shot: String } = "another_picture", "Another picture for {shot}";
         ExportTo { name: String } = "export_to", "Export {name}";
         FetchModel { name: String } = "fetch_model", "Fetch {name}";
         CheckModel { name: String } = "check_model", "Check {name}";
@@ -80,6 +81,10 @@ flow_story::texts! {
         RowAdded { kind: String, id: String } = "row_added", "{kind} {id} added";
         RowRemoved { kind: String, id: String } = "row_removed", "{kind} {id} removed";
         RowMoved { kind: String, id: String } = "row_moved", "{kind} {id} moved";
+        TakeChosen { shot: String } = "take_chosen", "shot {shot}: another take";
+        TakeNotRated { shot: String } = "take_not_rated", "shot {shot}: take not rated";
+        TakeRated { shot: String, rating: i64 } = "take_rated", "shot {shot}: take rated {rating}";
+        TakeOff { shot: String } = "take_off", "shot {shot}: take off the list";
         SnapshotRestored { name: String } = "snapshot_restored", "snapshot {name:?} restored";
 
         JobFailed { title: String, why: String } = "job_failed", "{title}: {why}";

@@ -71,6 +71,7 @@ export const Card = memo(
           <div className="relative overflow-hidden bg-film" style={{ height: pictureHeight }}>
             <Thumb hash={status?.picture} width={width > 320 ? 640 : 320} alt="" colour={shot.colour} fit={shot.fit === "contain" ? "contain" : "cover"} className="size-full" />
             {over && <span className="absolute inset-0 flex items-center justify-center bg-film/70 text-sm font-medium text-[#fff]">{t("board.drop_here")}</span>}
+            {status?.draft && <span className="absolute bottom-1.5 left-1.5 rounded-sm bg-film/75 px-1 text-xs leading-4.5 text-[#fff]">{t("board.draft")}</span>}
             <span className="numeric absolute right-1.5 bottom-1.5 rounded-sm bg-film/75 px-1 text-xs leading-4.5 text-[#fff]">{`${Number((status?.length_secs ?? 0).toFixed(1))} s`}</span>
           </div>
           <div className="flex h-16 flex-col justify-center gap-1 px-2.5">

@@ -17,9 +17,11 @@ import { review } from "../story/selection";
 import { CameraEditor } from "./CameraEditor";
 import { JoinEditor } from "./JoinEditor";
 import { LinesEditor } from "./LinesEditor";
+import { MakingEditor } from "./MakingEditor";
 import { PictureEditor } from "./PictureEditor";
 import { Section } from "./Section";
 import { SoundsEditor } from "./SoundsEditor";
+import { TakesEditor } from "./TakesEditor";
 import { TitlesEditor } from "./TitlesEditor";
 import { say } from "../../text/say";
 
@@ -49,6 +51,7 @@ export function Inspector({ state, shot, onChooseFile, onRender, onClose }: Prop
     <div className="flex flex-col">
       <div className="flex items-center gap-2 px-4 py-3">
         <h2 className="min-w-0 grow truncate font-semibold text-loud">{shot.id}</h2>
+        {status?.draft && <Badge tone="warn">{t("board.draft")}</Badge>}
         {status && <Badge tone={STATE_TONES[status.state]}>{t(`board.states.${status.state}`)}</Badge>}
         <IconButton icon={FileText} size="sm" label={t("board.to_story")} onClick={() => go("story", { at: shot.id })} />
         <Button size="sm" icon={Play} onClick={onRender}>
@@ -61,12 +64,14 @@ export function Inspector({ state, shot, onChooseFile, onRender, onClose }: Prop
         <CameraEditor value={shot.move} hash={status?.picture} colour={shot.colour} aspect={aspect} secs={status?.length_secs ?? 4} onCommit={(text) => set("/move", text)} />
         {status?.made && (
           <details>
-            <summary className="rounded-sm py-1 text-sm text-quiet hover:text-loud">{t("board.play_made")}</summary>
-            <video controls preload="metadata" src={mediaUrl(status.made)} className="w-full rounded-md bg-film" style={{ aspectRatio: aspect }} aria-label={t("board.play_made")} />
+            <summary className="rounded-sm py-1 text-sm text-quiet hover:text-loud">{t(status.draft ? "board.play_draft" : "board.play_made")}</summary>
+            <video controls preload="metadata" src={mediaUrl(status.made)} className="w-full rounded-md bg-film" style={{ aspectRatio: aspect }} aria-label={t(status.draft ? "board.play_draft" : "board.play_made")} />
           </details>
         )}
       </div>
+      <TakesEditor project={project} shot={shot} aspect={aspect} />
       <PictureEditor state={state} shot={shot} edit={edit} onChooseFile={onChooseFile} />
+      <MakingEditor project={project} shot={shot} edit={edit} />
       <Section title={t("shot.story")}>
         <div className="grid grid-cols-[minmax(0,1fr)_auto] gap-3">
           <TextField label={t("shot.framing")} value={shot.framing ?? ""} placeholder={t("shot.framing_hint")} list="framings" onCommit={(text) => set("/framing", textOrNull(text))} />

@@ -6,10 +6,11 @@ import { Button, IconButton } from "../../parts/Button";
 import { TextField } from "../../parts/Field";
 import { Empty } from "../../parts/states";
 import { HearVoice } from "./HearVoice";
+import { References } from "./References";
 import { freshId, renameCast, textOrNull } from "./changes";
 import { useStory } from "./context";
 
-function Member({ member, voices, names }: { member: CastMember; voices: Voice[]; names: Set<string> }) {
+function Member({ state, member, voices, names }: { state: ProjectState; member: CastMember; voices: Voice[]; names: Set<string> }) {
   const { t } = useTranslation();
   const { edit, rewrite, script } = useStory();
   const set = (field: string, text: string): void => edit({ edit: "set", kind: "cast", id: member.name, field, value: textOrNull(text) });
@@ -45,6 +46,7 @@ function Member({ member, voices, names }: { member: CastMember; voices: Voice[]
         onCommit={(text) => set("/voice", text)}
         aside={voices.length > 0 ? <HearVoice voice={voices.some((voice) => voice.id === member.voice) ? (member.voice ?? "") : ""} text={said} /> : undefined}
       />
+      <References state={state} kind="cast" id={member.name} name={member.name} files={member.references ?? []} />
     </li>
   );
 }
@@ -83,7 +85,7 @@ export function CastPanel({ state }: { state: ProjectState }) {
       </datalist>
       <ul className="flex w-full flex-col gap-3">
         {cast.map((member) => (
-          <Member key={member.name} member={member} voices={voices} names={names} />
+          <Member key={member.name} state={state} member={member} voices={voices} names={names} />
         ))}
       </ul>
       {button}

@@ -4,10 +4,11 @@ import type { Place, ProjectState } from "../../api/shapes";
 import { Button, IconButton } from "../../parts/Button";
 import { TextField } from "../../parts/Field";
 import { Empty } from "../../parts/states";
+import { References } from "./References";
 import { freshId, textOrNull } from "./changes";
 import { useStory } from "./context";
 
-function Row({ place, scenes }: { place: Place; scenes: number }) {
+function Row({ state, place, scenes }: { state: ProjectState; place: Place; scenes: number }) {
   const { t } = useTranslation();
   const { edit, rewrite } = useStory();
   const set = (field: string, text: string): void => edit({ edit: "set", kind: "place", id: place.id, field, value: textOrNull(text) });
@@ -24,6 +25,7 @@ function Row({ place, scenes }: { place: Place; scenes: number }) {
         </div>
       </div>
       <TextField label={t("places.look")} multiline rows={2} value={place.look ?? ""} placeholder={t("places.look_hint")} onCommit={(text) => set("/look", text)} />
+      <References state={state} kind="place" id={place.id} name={title} files={place.references ?? []} />
     </li>
   );
 }
@@ -54,7 +56,7 @@ export function PlacesPanel({ state }: { state: ProjectState }) {
     <div className="flex flex-col items-start gap-3">
       <ul className="flex w-full flex-col gap-3">
         {places.map((place) => (
-          <Row key={place.id} place={place} scenes={state.script.scenes.filter((scene) => scene.place === place.id).length} />
+          <Row key={place.id} state={state} place={place} scenes={state.script.scenes.filter((scene) => scene.place === place.id).length} />
         ))}
       </ul>
       {button}

@@ -151,7 +151,7 @@ pub(super) fn apply(
 }
 
 /// Every change raises it, so that it also tells states of the project apart.
-fn next_revision(db: &mut Db) -> Result<u64, StoreError> {
+pub(super) fn next_revision(db: &mut Db) -> Result<u64, StoreError> {
     let next = db.row(
         WRITE,
         sqlx::query("UPDATE state SET revision = revision + 1 RETURNING revision"),

@@ -1,5 +1,6 @@
 //! Rows of a project and changes to them.
 
+use engine_base::ContentHash;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -85,6 +86,19 @@ pub struct CommandRecord {
     pub backward: Vec<Change>,
     /// When it was given, for people.
     pub at_millis: u64,
+}
+
+/// Something that a shot could show.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TakeRow {
+    /// Id of the shot's entity.
+    pub shot: String,
+    /// Its bytes: a picture or video in `media/`.
+    pub content: ContentHash,
+    /// When it was made or brought in, for people.
+    pub at_millis: u64,
+    /// How it was made; the writer's own form.
+    pub made: Value,
 }
 
 /// What undo and redo would do.

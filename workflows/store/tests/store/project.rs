@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine_base::{Clock, Code, ContentHash, ManualClock};
-use flow_store::project::{Change, CommandRecord, Entity, Expected, ProjectDb};
+use flow_store::project::{Change, CommandRecord, Entity, Expected, ProjectDb, TakeRow};
 use flow_store::{StoreError, StoredPort, StoredValue};
 use serde_json::{Value, json};
 
@@ -248,12 +248,12 @@ fn a_project_of_a_newer_version_is_refused_untouched() {
     drop(create(dir.path()));
     let path = dir.path().join("Film.longtake/project.db");
     let mut bytes = fs::read(&path).unwrap();
-    bytes[60..64].copy_from_slice(&2u32.to_be_bytes());
+    bytes[60..64].copy_from_slice(&3u32.to_be_bytes());
     fs::write(&path, &bytes).unwrap();
     let before = snapshot(dir.path());
     let refused = ProjectDb::open(&dir.path().join("Film.longtake"), clock()).unwrap_err();
     assert!(
-        matches!(refused, StoreError::NewerSchema { got: 2, .. }),
+        matches!(refused, StoreError::NewerSchema { got: 3, .. }),
         "{refused}"
     );
     assert_eq!(snapshot(dir.path()), before);
@@ -265,6 +265,40 @@ fn a_project_of_a_newer_version_is_refused_untouched() {
         matches!(refused, StoreError::NotADatabase { .. }),
         "{refused}"
     );
+}
+
+#[test]
+fn takes_are_noted_once_and_outlive_undo_and_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = create(dir.path());
+    let take = |name: &str, at_millis: u64| TakeRow {
+        shot: "boats".to_owned(),
+        content: ContentHash::of(name.as_bytes()),
+        at_millis,
+        made: json!({ "name": name }),
+    };
+    edit(
+        &project,
+        "1",
+        vec![put("boats", "a", json!({}), Expected::Absent)],
+    );
+    let before = project.revision().unwrap();
+    assert!(project.note_take(take("one", 7)).unwrap());
+    assert!(project.note_take(take("another", 8)).unwrap());
+    let after = project.revision().unwrap();
+    assert!(after > before);
+    // The first account of how it was made stays.
+    let mut again = take("one", 9);
+    again.made = json!({ "name": "told otherwise" });
+    assert!(!project.note_take(again).unwrap());
+    assert_eq!(project.revision().unwrap(), after);
+    project.undo().unwrap().unwrap();
+    assert_eq!(project.get("shot", "boats").unwrap(), None);
+    let expected = [take("one", 7), take("another", 8)];
+    assert_eq!(project.takes().unwrap(), expected);
+    drop(project);
+    let project = ProjectDb::open(&dir.path().join("Film.longtake"), clock()).unwrap();
+    assert_eq!(project.takes().unwrap(), expected);
 }
 
 #[test]

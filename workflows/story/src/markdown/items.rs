@@ -87,6 +87,10 @@ impl Reader<'_> {
                 &mut self.places
             };
             match list.last_mut() {
+                // Each of several, so that no name of a file has to be parted from the next.
+                Some(last) if name == "reference" => {
+                    last.push("references", Node::text(value_at, unescape(value)));
+                }
                 Some(last) => last.put(&name, at, value_node(&name, value_at, value)),
                 None => {
                     let expected = "a name in an item before its fields";

@@ -55,6 +55,7 @@ impl Stages<'_> {
                 name,
                 look,
                 voice: String::new(),
+                references: Vec::new(),
                 by: Origins::default()
                     .with(by, &["name"])
                     .with(look_by, &["look"]),
@@ -204,6 +205,7 @@ impl Stages<'_> {
                 id: place_id(&name, at, &script.places),
                 name: name.clone(),
                 look,
+                references: Vec::new(),
                 by: Origins::default()
                     .with(by, &["name"])
                     .with(look_by, &["look"])

@@ -262,6 +262,12 @@ fn shot() -> impl Strategy<Value = Shot> {
             )| Shot {
                 framing: texts.0,
                 action: texts.1,
+                seed: flags[0].then(|| Seed {
+                    value: texts.2.len() as u64 * 1_234_567,
+                    locked: flags[1],
+                }),
+                model: if flags[1] { "stills" } else { "" }.to_owned(),
+                negative: texts.2.clone(),
                 depicts: texts.2,
                 note: texts.3,
                 picture,
@@ -298,11 +304,22 @@ fn origins() -> impl Strategy<Value = Origins> {
     })
 }
 
+fn references(look: &str) -> Vec<String> {
+    let files = ["a b.png", "faces/#1 {x}.jpg"];
+    let some = if look.is_empty() { 0 } else { files.len() };
+    files
+        .iter()
+        .take(some)
+        .map(|file| (*file).to_owned())
+        .collect()
+}
+
 fn here(by: Origins) -> Place {
     Place {
         id: "here".to_owned(),
         name: "Here".to_owned(),
         look: String::new(),
+        references: vec!["here.png".to_owned()],
         by,
     }
 }
@@ -395,6 +412,7 @@ pub(crate) fn script() -> impl Strategy<Value = Script> {
                         .zip(names)
                         .map(|((look, voice), name)| CastMember {
                             name: name.to_owned(),
+                            references: references(&look),
                             look,
                             voice,
                             by: by.clone(),

@@ -11,7 +11,9 @@ use ts_rs::{Config, TS, TypeVisitor};
 use engine_base::Code;
 
 use super::Schemas;
-use super::{Desk, app, export, models, project, proxy, queue, relink, render, settings, story};
+use super::{
+    Desk, app, export, models, project, proxy, queue, relink, render, settings, story, takes,
+};
 use crate::error::StudioError;
 
 /// What a command does to the world.
@@ -216,6 +218,7 @@ pub fn all() -> Vec<CommandEntry> {
         project::commands(),
         story::commands(),
         render::commands(),
+        takes::commands(),
         queue::commands(),
         models::commands(),
         export::commands(),

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use engine_base::Code;
 use flow_store::StoredBlob;
 use flow_store::project::Change;
-use flow_timeline::SourceKind;
 use serde_json::{Value, json};
 
 use super::list::{CommandEntry, CommandKind, Done, NoArgs};
@@ -17,7 +16,7 @@ use super::{Desk, lock};
 use crate::command::{Edit, Kind};
 use crate::error::StudioError;
 use crate::film::format_of;
-use crate::library::{Known, setting_of};
+use crate::library::Known;
 use crate::project::{EXTENSION, parse};
 use crate::say::{Said, Say};
 use crate::{export, rewrite};
@@ -348,11 +347,9 @@ impl Desk {
         let known = Known {
             content: blob.hash,
             media_type: media_type.to_owned(),
+            brought: true,
         };
-        let value = serde_json::to_value(&known).unwrap_or_default();
-        let name = free_asset(&open, kind, &name, &value)?;
-        let setting = setting_of(kind, &name);
-        open.project.db().set_setting(&setting, value)?;
+        let name = open.project.name_file(kind, &name, &known)?;
         self.project_changed(&open.folder);
         Ok(Uploaded {
             name,
@@ -377,31 +374,6 @@ impl Desk {
         }
         Ok(())
     }
-}
-
-/// A name that no other content of the project has: `boat.png`, `boat-2.png`, …
-fn free_asset(
-    open: &OpenProject,
-    kind: SourceKind,
-    name: &str,
-    value: &Value,
-) -> Result<String, StudioError> {
-    let (stem, ending) = match name.rsplit_once('.') {
-        Some((stem, ending)) => (stem, format!(".{ending}")),
-        None => (name, String::new()),
-    };
-    for number in 1..10_000 {
-        let name = match number {
-            1 => name.to_owned(),
-            _ => format!("{stem}-{number}{ending}"),
-        };
-        let had = open.project.db().setting(&setting_of(kind, &name))?;
-        if had.is_none() || had.as_ref() == Some(value) {
-            return Ok(name);
-        }
-    }
-    let message = format!("there are too many files called {name:?}");
-    Err(StudioError::new(Code::Refused, message))
 }
 
 #[cfg(test)]

@@ -125,6 +125,19 @@ pub enum JobResult {
         /// What a person should know.
         warnings: Vec<Said>,
     },
+    /// `takes.make`.
+    Take {
+        /// The shot.
+        shot: String,
+        /// Content of the picture.
+        take: String,
+        /// What decided its draws.
+        seed: u64,
+        /// Whether it is a take of the shot now: the shot may have gone meanwhile.
+        kept: bool,
+        /// Whether the shot did not have it before.
+        new: bool,
+    },
     /// `export.start`.
     Export {
         /// The film.

@@ -64,6 +64,7 @@ impl Desk {
         let known = crate::library::Known {
             content: kept.hash,
             media_type: media_type.to_owned(),
+            brought: false,
         };
         let value = serde_json::to_value(&known).unwrap_or_default();
         let setting = setting_of(SourceKind::Still, name);

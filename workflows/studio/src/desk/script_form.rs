@@ -69,6 +69,8 @@ pub struct CastForm {
     pub look: Option<String>,
     /// What they sound like: a voice's id, or words.
     pub voice: Option<String>,
+    /// File names of pictures of them.
+    pub references: Option<Vec<String>>,
     /// Who wrote its fields.
     pub by: Option<BTreeMap<String, WrittenBy>>,
 }
@@ -84,6 +86,8 @@ pub struct PlaceForm {
     pub name: Option<String>,
     /// What it looks like.
     pub look: Option<String>,
+    /// File names of pictures of it.
+    pub references: Option<Vec<String>>,
     /// Who wrote its fields.
     pub by: Option<BTreeMap<String, WrittenBy>>,
 }
@@ -126,6 +130,12 @@ pub struct ShotForm {
     pub picture: Option<String>,
     /// What the picture shows, for making one.
     pub depicts: Option<String>,
+    /// What a made picture must not show.
+    pub negative: Option<String>,
+    /// Decides every draw of a made picture: `42`, or `42 locked`.
+    pub seed: Option<String>,
+    /// What makes the picture: the id of a model, or `stills`.
+    pub model: Option<String>,
     /// Moving pictures instead of a still.
     pub video: Option<VideoForm>,
     /// One colour instead of a picture: `#1a1a1a`, `black`, `white`.

@@ -82,6 +82,11 @@ pub(super) fn named_files(script: &Script) -> BTreeSet<(SourceKind, String)> {
             add(SourceKind::Sound, &line.voice);
         }
     }
+    let of_cast = script.cast.iter().flat_map(|member| &member.references);
+    let of_places = script.places.iter().flat_map(|place| &place.references);
+    for name in of_cast.chain(of_places) {
+        add(SourceKind::Still, name);
+    }
     for cue in &script.music {
         add(SourceKind::Sound, &cue.file);
     }
@@ -300,6 +305,7 @@ fn shots(
             length_secs: secs(length, format.fps),
             picture: pictures.get(file).and_then(|file| file.hash.clone()),
             made: seen.and_then(|seen| Some(seen.made?.to_hex())),
+            draft: seen.is_some_and(|seen| seen.is_draft),
         };
         shots.insert(shot.id.clone(), status);
     }

@@ -5,9 +5,9 @@ use serde_json::json;
 use super::script_form::ScriptForm;
 use super::*;
 
-struct Bench {
-    desk: Arc<Desk>,
-    folder: tempfile::TempDir,
+pub(super) struct Bench {
+    pub(super) desk: Arc<Desk>,
+    pub(super) folder: tempfile::TempDir,
 }
 
 impl Drop for Bench {
@@ -27,7 +27,7 @@ fn open(folder: &Path) -> Arc<Desk> {
     .unwrap()
 }
 
-fn bench() -> Bench {
+pub(super) fn bench() -> Bench {
     let folder = tempfile::tempdir().unwrap();
     let desk = open(folder.path());
     Bench { desk, folder }
@@ -35,11 +35,11 @@ fn bench() -> Bench {
 
 impl Bench {
     #[track_caller]
-    fn call(&self, name: &str, args: Value) -> Value {
+    pub(super) fn call(&self, name: &str, args: Value) -> Value {
         self.desk.call(name, args).unwrap()
     }
 
-    fn create(&self, name: &str) -> (String, Value) {
+    pub(super) fn create(&self, name: &str) -> (String, Value) {
         let state = self.call(
             "project.create",
             json!({ "name": name, "preset": "wide", "fps": "24", "language": "en" }),

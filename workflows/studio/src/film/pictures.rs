@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use engine_base::{CancelToken, Code, ContentHash};
 use flow_nodes::{FilmDocument, FilmOptions, film_document};
-use flow_story::{Assets, FrameSize, Script};
-use flow_timeline::FilmPlan;
+use flow_story::{Assets, FrameSize, Picture, Script, match_pictures};
+use flow_timeline::{FilmPlan, SourceKind};
 
 use super::{Manner, failures, faulty, format_of, sources, worst};
 use crate::enlarge;
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
-use crate::library::Library;
+use crate::library::{Known, Library, setting_of};
 use crate::project::Project;
 use crate::say::{Said, Say};
 use crate::studio::Studio;
@@ -46,6 +46,8 @@ pub(crate) struct ShotLook {
     pub(crate) why: Option<Said>,
     /// The pictures: final ones, else a draft.
     pub(crate) made: Option<ContentHash>,
+    /// Whether they are a draft.
+    pub(crate) is_draft: bool,
 }
 
 /// Every shot of a project.
@@ -65,6 +67,79 @@ struct Pictures {
     /// Segments that cannot be made, and the file that each lacks.
     missing: BTreeMap<String, String>,
     warnings: Vec<Said>,
+}
+
+/// What makes a shot's picture, as the shot's `model` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PictureMaker {
+    /// Chooses among the project's pictures by what both say.
+    Stills,
+}
+
+/// What a maker is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PictureAsked {
+    /// What the picture is to show.
+    pub(crate) prompt: String,
+    /// Decides every draw.
+    pub(crate) seed: u64,
+    /// What the shot has already; another one is wanted.
+    pub(crate) had: BTreeSet<ContentHash>,
+}
+
+/// A picture for a shot, in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PictureGiven {
+    pub(crate) file: Known,
+    /// The name under which the project has it already.
+    pub(crate) name: Option<String>,
+}
+
+impl PictureMaker {
+    /// What a shot's `model` calls the choice among the project's pictures.
+    pub(crate) const STILLS: &'static str = "stills";
+
+    /// The maker that a shot's `model` names; the default for an empty one.
+    ///
+    /// # Errors
+    /// [`Code::Refused`] for a model that makes no pictures here yet.
+    pub(crate) fn named(model: &str) -> Result<Self, StudioError> {
+        match model {
+            "" | Self::STILLS => Ok(Self::Stills),
+            other => {
+                let message = format!(
+                    "no pictures can be made with the model {other:?} here yet: choose {:?} as \
+                     the shot's model, or put a picture of your own on the shot",
+                    Self::STILLS
+                );
+                Err(StudioError::new(Code::Refused, message))
+            }
+        }
+    }
+}
+
+/// What a shot's picture is to show, in words: what the shot says of it, else what happens.
+pub(crate) fn prompt_of(script: &Script, shot: &str) -> String {
+    let found = script.scenes.iter().find_map(|scene| {
+        let shot = scene.shots.iter().find(|each| each.id == shot)?;
+        Some((scene, shot))
+    });
+    let Some((scene, shot)) = found else {
+        return String::new();
+    };
+    let words = [
+        &shot.depicts,
+        &shot.action,
+        &scene.heading,
+        &scene.place,
+        &scene.time_of_day,
+    ];
+    let words: Vec<&str> = words
+        .into_iter()
+        .map(|text| text.trim())
+        .filter(|text| !text.is_empty())
+        .collect();
+    words.join(" · ")
 }
 
 /// Shots that a segment shows: `boats`, or both of `boats~lamp`.
@@ -197,8 +272,7 @@ impl Studio {
                     first_frame: first,
                     frames: 0,
                     is_made: true,
-                    why: None,
-                    made: None,
+                    ..ShotLook::default()
                 });
                 shot.frames = first + frames - shot.first_frame;
                 shot.is_made &= is_made;
@@ -216,7 +290,10 @@ impl Studio {
         {
             let drafts = self.made(&draft)?;
             for (id, shot) in &mut look.shots {
-                shot.made = shot.made.or_else(|| drafts.get(id).copied());
+                if shot.made.is_none() {
+                    shot.made = drafts.get(id).copied();
+                    shot.is_draft = shot.made.is_some();
+                }
             }
         }
         Ok(look)
@@ -253,6 +330,68 @@ impl Studio {
             Some((planned.id.clone(), video.as_blob()?.hash))
         });
         Ok(made.collect())
+    }
+
+    /// Make a picture for a shot.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] when there is none to choose from; what the maker fails with.
+    pub(crate) fn make_picture(
+        &self,
+        project: &Project,
+        maker: PictureMaker,
+        asked: &PictureAsked,
+    ) -> Result<PictureGiven, StudioError> {
+        match maker {
+            PictureMaker::Stills => self.choose_still(project, asked),
+        }
+    }
+
+    fn choose_still(
+        &self,
+        project: &Project,
+        asked: &PictureAsked,
+    ) -> Result<PictureGiven, StudioError> {
+        let prefix = setting_of(SourceKind::Still, "");
+        let settings = project.db().settings()?;
+        let mut there = 0;
+        let mut pictures = Vec::new();
+        let mut files: Vec<Known> = Vec::new();
+        for (setting, value) in settings.range(prefix.clone()..) {
+            let Some(name) = setting.strip_prefix(&prefix) else {
+                break;
+            };
+            let Ok(file) = serde_json::from_value::<Known>(value.clone()) else {
+                continue;
+            };
+            there += 1;
+            let is_known = |content| files.iter().any(|file| file.content == content);
+            if asked.had.contains(&file.content) || is_known(file.content) {
+                continue;
+            }
+            pictures.push(Picture {
+                name: name.to_owned(),
+                caption: String::new(),
+            });
+            files.push(file);
+        }
+        // The seed stands in the text: what fits equally well is drawn by it.
+        let text = format!("{} {}", asked.prompt, asked.seed);
+        let chosen = match_pictures(&[text], &pictures).first().copied();
+        let found = chosen.and_then(|at| Some((pictures.get(at)?, files.get(at)?)));
+        let Some((picture, file)) = found else {
+            let message = if there == 0 {
+                "the project has no picture to choose from: bring some in, or choose another model"
+            } else {
+                "the shot has every picture of the project as a take already: bring in others, or \
+                 choose another model"
+            };
+            return Err(StudioError::new(Code::NotFound, message));
+        };
+        Ok(PictureGiven {
+            file: file.clone(),
+            name: Some(picture.name.clone()),
+        })
     }
 
     /// Say what [`Studio::make_pictures`] would make.

@@ -5,6 +5,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
+use engine_base::ContentHash;
+
 use super::*;
 use crate::studio::system_clock;
 
@@ -19,6 +21,11 @@ fn project() -> (tempfile::TempDir, Project) {
     };
     let path = folder.path().join("Test.longtake");
     let project = Project::open(&path, true, "test", &system_clock()).unwrap();
+    for (name, content) in pictures() {
+        let file = json!({ "content": content, "media_type": "image/png" });
+        let setting = format!("asset.picture.{name}");
+        project.core.db.set_setting(&setting, file).unwrap();
+    }
     let script = json!({
         "longtake": 1, "title": "T", "cast": [{ "name": "Ada" }],
         "scenes": [
@@ -33,12 +40,22 @@ fn project() -> (tempfile::TempDir, Project) {
     (folder, project)
 }
 
-/// Everything of the rows but their revisions, which only ever rise.
-fn state(project: &Project) -> Vec<(Kind, String, String, Value)> {
-    plain(&project.core.rows().unwrap())
+/// Pictures that the project knows, by name.
+fn pictures() -> [(&'static str, ContentHash); 3] {
+    ["p1.png", "p2.png", "p3.png"].map(|name| (name, ContentHash::of(name.as_bytes())))
 }
 
-fn plain(rows: &Rows) -> Vec<(Kind, String, String, Value)> {
+type PlainRows = Vec<(Kind, String, String, Value)>;
+type State = (PlainRows, BTreeMap<String, Value>);
+
+/// Everything of the rows but their revisions, which only ever rise, and what is thought of takes.
+fn state(project: &Project) -> State {
+    let mut settings = project.core.db.settings().unwrap();
+    settings.retain(|name, _| name.starts_with("take."));
+    (plain(&project.core.rows().unwrap()), settings)
+}
+
+fn plain(rows: &Rows) -> PlainRows {
     let of = |kind: Kind| {
         let row = move |row: &Entity| {
             (
@@ -54,12 +71,23 @@ fn plain(rows: &Rows) -> Vec<(Kind, String, String, Value)> {
 }
 
 /// The state that the log gives when its commands are made again on nothing.
-fn replayed(project: &Project) -> Vec<(Kind, String, String, Value)> {
+fn replayed(project: &Project) -> State {
     let log = project.core.db.log().unwrap();
     let rows = log.iter().fold(Rows::default(), |rows, command| {
         rows.after(&command.forward)
     });
-    plain(&rows)
+    let mut settings = BTreeMap::new();
+    for change in log.iter().flat_map(|command| &command.forward) {
+        match change {
+            Change::Set {
+                name,
+                value: Some(value),
+            } => drop(settings.insert(name.clone(), value.clone())),
+            Change::Set { name, value: None } => drop(settings.remove(name)),
+            Change::Put { .. } | Change::Delete { .. } => {}
+        }
+    }
+    (plain(&rows), settings)
 }
 
 fn one_edit() -> impl Strategy<Value = Edit> {
@@ -78,6 +106,10 @@ fn one_edit() -> impl Strategy<Value = Edit> {
         ("/lines", json!([{ "text": "Hello." }])),
         ("/lines/0/text", json!("Good night.")),
         ("/titles", json!("none")),
+        ("/negative", json!("no people")),
+        ("/seed", json!("7 locked")),
+        ("/seed", json!("often")),
+        ("/model", json!("stills")),
         ("/id", json!("e")),
     ]);
     let after = prop::option::of(prop::sample::select(vec!["a", "b", "c", "d"]));
@@ -122,8 +154,36 @@ fn one_edit() -> impl Strategy<Value = Edit> {
         scene: scene.map(str::to_owned),
         after: after.map(str::to_owned),
     });
+    let shows = (prop::sample::select(vec!["a", "b", "c"]), 0..3usize).prop_map(|(id, at)| {
+        let set = |field: &str, value: Value| Edit::Set {
+            kind: Kind::Shot,
+            id: id.into(),
+            field: field.into(),
+            value,
+        };
+        Edit::Several {
+            label: "picture".into(),
+            edits: vec![
+                set("/colour", Value::Null),
+                set("/picture", json!(pictures()[at].0)),
+            ],
+        }
+    });
+    let of_take = (prop::sample::select(vec!["a", "b", "c"]), 0..3usize, 0..8u8);
+    let take = of_take.prop_map(|(shot, at, what)| {
+        let (shot, take) = (shot.to_owned(), pictures()[at].1.to_hex());
+        match what {
+            0..3 => Edit::ChooseTake { shot, take },
+            3 => Edit::RemoveTake { shot, take },
+            rating => Edit::RateTake {
+                shot,
+                take,
+                rating: rating - 1,
+            },
+        }
+    });
     prop_oneof![
-        4 => set, 1 => title, 4 => add, 2 => add_scene, 2 => remove, 1 => remove_scene, 3 => put
+        4 => shows, 6 => take, 4 => set, 1 => title, 4 => add, 2 => add_scene, 2 => remove, 1 => remove_scene, 3 => put
     ]
 }
 
@@ -135,8 +195,19 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
     prop::collection::vec(prop_oneof![5 => one_edit(), 1 => several], 1..4)
 }
 
+fn edit_parts(edit: &Edit) -> Vec<&Edit> {
+    match edit {
+        Edit::Several { edits, .. } => edits.iter().collect(),
+        one => vec![one],
+    }
+}
+
 /// Make the edits; take all of them back step by step; do them again.
-fn there_and_back(project: &Project, edits: &[Edit]) -> Result<usize, TestCaseError> {
+fn there_and_back(
+    project: &Project,
+    edits: &[Edit],
+    kinds: &mut BTreeMap<&'static str, usize>,
+) -> Result<usize, TestCaseError> {
     let mut states = vec![state(project)];
     for edit in edits {
         let before = states.last().cloned().unwrap_or_default();
@@ -145,6 +216,10 @@ fn there_and_back(project: &Project, edits: &[Edit]) -> Result<usize, TestCaseEr
                 let after = state(project);
                 prop_assert_ne!(&after, &before, "{:?}", edit);
                 prop_assert!(project.script().is_ok(), "{:?}", edit);
+                for each in edit_parts(edit) {
+                    let seen = kinds.entry(each.name()).or_insert(0usize);
+                    *seen += 1;
+                }
                 states.push(after);
             }
             Ok(_) | Err(_) => prop_assert_eq!(&state(project), &before, "{:?}", edit),
@@ -180,12 +255,26 @@ fn a_thousand_sequences_of_edits_go_there_and_back() {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let made = std::cell::Cell::new(0);
+    let kinds = std::cell::RefCell::new(BTreeMap::new());
     runner
         .run(&edits(), |edits| {
-            made.set(made.get() + there_and_back(&project, &edits)?);
+            let kinds = &mut kinds.borrow_mut();
+            made.set(made.get() + there_and_back(&project, &edits, kinds)?);
             Ok(())
         })
         .unwrap();
+    let kinds = kinds.into_inner();
+    for kind in [
+        "choose_take",
+        "rate_take",
+        "remove_take",
+        "set",
+        "add",
+        "remove",
+        "move",
+    ] {
+        assert!(kinds.get(kind).is_some_and(|made| *made >= 20), "{kinds:?}");
+    }
     // Most are right ones: a generator of refused edits would show nothing.
     assert!(made.get() > 700, "{} edits were made", made.get());
 }

@@ -36,6 +36,16 @@ pub(crate) fn label(name: &str, body: &Value) -> Said {
         }
         "remove" => Say::RowRemoved { kind, id }.into(),
         "move" => Say::RowMoved { kind, id }.into(),
+        "choose_take" => Say::TakeChosen { shot: text("shot") }.into(),
+        "rate_take" => match body["rating"].as_i64().unwrap_or(0) {
+            0 => Say::TakeNotRated { shot: text("shot") }.into(),
+            rating => Say::TakeRated {
+                shot: text("shot"),
+                rating,
+            }
+            .into(),
+        },
+        "remove_take" => Say::TakeOff { shot: text("shot") }.into(),
         "restore" => Say::SnapshotRestored { name: text("name") }.into(),
         "several" if !text("label").is_empty() => {
             let short: String = text("label").chars().take(200).collect();

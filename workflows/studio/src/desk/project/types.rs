@@ -207,6 +207,8 @@ pub struct ShotStatus {
     /// Content of its pictures as made, an MP4 without sound: `/media/{made}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<String>,
+    /// Whether those are a draft: half as large and coarse.
+    pub draft: bool,
 }
 
 /// Frame and length of a film.
