@@ -54,6 +54,15 @@ const DEBIAN_WINDOW: &[&str] = &[
     "chromium",
 ];
 
+/// What packages are made and tried with.
+const DEBIAN_PACKAGES: &[&str] = &[
+    "dpkg-dev",
+    "rpm",
+    "desktop-file-utils",
+    "lintian",
+    "mmdebstrap",
+];
+
 /// What the machine is set up for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum For {
@@ -61,6 +70,8 @@ pub(crate) enum For {
     Films,
     /// The window too, and every test.
     Everything,
+    /// The packages of the studio.
+    Packages,
 }
 
 impl For {
@@ -68,6 +79,7 @@ impl For {
         match self {
             Self::Films => DEBIAN.to_vec(),
             Self::Everything => [DEBIAN, DEBIAN_WINDOW].concat(),
+            Self::Packages => [DEBIAN, DEBIAN_WINDOW, DEBIAN_PACKAGES].concat(),
         }
     }
 }

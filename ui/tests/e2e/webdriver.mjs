@@ -1,5 +1,6 @@
 // A client of the W3C WebDriver protocol, as much of it as driving the window takes.
 import { execFileSync, spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 
 const ELEMENT = "element-6066-11e4-a52e-4f735466cecf";
@@ -33,14 +34,16 @@ export async function until(what, secs, ask) {
 // Says which display it was given, then becomes the driver.
 const SESSION = 'echo "display=$DISPLAY authority=$XAUTHORITY" >&2; exec dbus-run-session -- WebKitWebDriver --port="$1"';
 
-/** A display, a message bus and WebKit's driver of their own; all end with `stop`. */
-export async function startDriver(env) {
+/**
+ * A display, a message bus and WebKit's driver of their own; all end with `stop`. `through` are
+ * words of a command that runs what follows it somewhere else, such as in another system's folder.
+ */
+export async function startDriver(env, through = []) {
   const port = await freePort();
-  const child = spawn(
-    "xvfb-run",
-    ["-a", "-s", "-screen 0 1440x900x24", "sh", "-c", SESSION, "sh", String(port)],
-    { detached: true, stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } },
-  );
+  const set = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  const inside = (words, more = {}) => [...through, "env", ...set, ...Object.entries(more).map(([name, value]) => `${name}=${value}`), ...words];
+  const [program, ...args] = inside(["xvfb-run", "-a", "-s", "-screen 0 1440x900x24", "sh", "-c", SESSION, "sh", String(port)]);
+  const child = spawn(program, args, { detached: true, stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
   let display;
   child.stderr.on("data", (bytes) => {
@@ -64,7 +67,10 @@ export async function startDriver(env) {
     }
   };
   /** What stands on the display, window frames and all; WebKit's own pictures of a page hang here. */
-  const picture = (path) => execFileSync("import", ["-window", "root", path], { env: { ...process.env, ...display }, timeout: 20_000 });
+  const picture = (path) => {
+    const [import_, ...args] = inside(["import", "-window", "root", "png:-"], display);
+    writeFileSync(path, execFileSync(import_, args, { timeout: 20_000, maxBuffer: 64 << 20 }));
+  };
   return { base, stop, said: () => said, picture };
 }
 
@@ -114,6 +120,22 @@ export class Window {
   close() {
     return call(this.base, "DELETE");
   }
+}
+
+/** What the page's own session may ask the studio. */
+export function asker(window) {
+  return async (name, args = {}) => {
+    const text = `
+      const [name, args] = arguments;
+      const request = new XMLHttpRequest();
+      request.open("POST", "/api/call/" + name, false);
+      request.setRequestHeader("content-type", "application/json");
+      request.send(JSON.stringify(args));
+      return request.responseText;`;
+    const answer = JSON.parse(await window.run(text, name, args));
+    if ("error" in answer) throw new Error(`${name}: ${answer.error.code}: ${answer.error.message}`);
+    return answer.ok;
+  };
 }
 
 async function call(url, method, body) {

@@ -10,7 +10,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node
 import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Window, sleep, startDriver, until } from "./webdriver.mjs";
+import { Window, asker, sleep, startDriver, until } from "./webdriver.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 const binary = process.env.LONGTAKE_DESKTOP_BIN;
@@ -26,22 +26,6 @@ function lacking() {
   const tools = ["xvfb-run", "dbus-run-session", "WebKitWebDriver"];
   const gone = tools.filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`]).status !== 0);
   return gone.length > 0 ? `needs ${gone.join(", ")}` : undefined;
-}
-
-/** What the page's own session may ask the studio. */
-function asker(window) {
-  return async (name, args = {}) => {
-    const text = `
-      const [name, args] = arguments;
-      const request = new XMLHttpRequest();
-      request.open("POST", "/api/call/" + name, false);
-      request.setRequestHeader("content-type", "application/json");
-      request.send(JSON.stringify(args));
-      return request.responseText;`;
-    const answer = JSON.parse(await window.run(text, name, args));
-    if ("error" in answer) throw new Error(`${name}: ${answer.error.code}: ${answer.error.message}`);
-    return answer.ok;
-  };
 }
 
 async function premiseToFilm(window, keep) {
