@@ -51,6 +51,8 @@ const DEBIAN_WINDOW: &[&str] = &[
     "xauth",
     "dbus",
     "at-spi2-core",
+    "python3-dbus",
+    "python3-gi",
     "chromium",
 ];
 

@@ -13,7 +13,7 @@ const driver = await startDriver(
     TAURI_AUTOMATION: "true",
     TAURI_WEBVIEW_AUTOMATION: "true",
   },
-  through,
+  { through },
 );
 let failed = 1;
 try {

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use super::{NAME, PROGRAMS, Place, expected};
-use crate::steps;
+use crate::{steps, ui};
 
 /// What the test needs inside besides: a display, WebKit's driver, a camera.
 const TOOLS: [&str; 6] = [
@@ -174,7 +174,7 @@ pub(super) fn run(place: &Place<'_>) -> Result<()> {
     installed(&clean)?;
     clean.run(&[&install[..], &TOOLS[..]].concat())?;
     clean.run(&["useradd", "--create-home", MAKER])?;
-    let out = place.root.join("target/screenshots");
+    let out = ui::pictures_folder(place.root)?;
     fs::create_dir_all(&out)?;
     steps::pass(
         Command::new("node")
