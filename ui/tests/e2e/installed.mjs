@@ -2,7 +2,7 @@
 // is there. node tests/e2e/installed.mjs PICTURE WORD…: the words go ahead of what is to run there.
 // `cargo xtask package --test` starts this.
 import assert from "node:assert/strict";
-import { Window, asker, startDriver } from "./webdriver.mjs";
+import { Window, asker, startDriver, until } from "./webdriver.mjs";
 
 const [picture, ...through] = process.argv.slice(2);
 const driver = await startDriver(
@@ -32,8 +32,27 @@ try {
   const { path } = await api("diagnostics.bundle");
   assert.ok(path.startsWith("/home/"), path);
   driver.picture(picture);
-  await window.close();
   console.log(`the window of ${version} is ready after ${ready} ms: ${picture}`);
+
+  // The first start fetches the default models, by the clients that the package asks for.
+  await api("queue.clear");
+  const fetching = Date.now();
+  await window.click('//button[normalize-space()="Get what is missing"]');
+  await window.click('//button[starts-with(normalize-space(), "Get the default models")]');
+  let most = 0;
+  await until("the default models", 400, async () => {
+    const jobs = (await api("queue.list")).filter((job) => job.kind === "models.pull");
+    const failed = jobs.find((job) => job.state === "failed");
+    if (failed) throw Object.assign(new Error(`${failed.title}: ${failed.error}`), { final: true });
+    most = Math.max(most, ...jobs.map((job) => (job.state === "running" ? job.done : 0)));
+    const { ready: now } = await api("app.state");
+    return now.language_model && now.voice && now.upscaler;
+  });
+  assert.ok(most > 0, "the queue shows how far it is");
+  await until("no job is left", 30, async () => (await api("queue.list")).every((job) => job.state === "done"));
+  driver.picture(picture.replace(".png", "-models.png"));
+  await window.close();
+  console.log(`the default models are here after ${Math.round((Date.now() - fetching) / 1000)} s`);
   failed = 0;
 } catch (error) {
   console.log(`${error.stack ?? error}\n${driver.said()}`);

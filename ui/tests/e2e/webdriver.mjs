@@ -16,7 +16,7 @@ export async function freePort() {
 
 export const sleep = (millis) => new Promise((done) => setTimeout(done, millis));
 
-/** Asks again until `ask` gives something, at most `secs`; the last error is told. */
+/** Asks again until `ask` gives something, at most `secs`, or fails with an error that is `final`. */
 export async function until(what, secs, ask, everyMillis = 150) {
   const end = Date.now() + secs * 1000;
   let last = "nothing came";
@@ -25,6 +25,7 @@ export async function until(what, secs, ask, everyMillis = 150) {
       const got = await ask();
       if (got) return got;
     } catch (error) {
+      if (error.final) throw error;
       last = error.message;
     }
     await sleep(everyMillis);

@@ -174,6 +174,11 @@ pub(super) fn run(place: &Place<'_>) -> Result<()> {
     installed(&clean)?;
     clean.run(&[&install[..], &TOOLS[..]].concat())?;
     clean.run(&["useradd", "--create-home", MAKER])?;
+    // What this machine trusts: its network may have certificates of its own.
+    let certificates = "etc/ssl/certs/ca-certificates.crt";
+    if let Ok(trusted) = fs::read(Path::new("/").join(certificates)) {
+        fs::write(clean.folder.join(certificates), trusted)?;
+    }
     let out = ui::pictures_folder(place.root)?;
     fs::create_dir_all(&out)?;
     steps::pass(
