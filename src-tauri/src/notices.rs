@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use flow_studio::Shell;
 use flow_studio::desk::Desk;
@@ -18,33 +18,35 @@ use crate::window::MAIN;
 /// Name of the program's icon in the desktop's own set.
 const ICON: &str = "longtake";
 
-/// What is known of the jobs that run.
+/// Ended jobs that wait to be told of; a desktop that answers nothing hears of no more.
+const ENDED_MAX: usize = 64;
+
+/// What is known of the jobs.
 #[derive(Debug, Default)]
-struct Running {
-    jobs: BTreeSet<i64>,
-    awake: Option<Awake>,
+struct Jobs {
+    /// Numbers of those that run.
+    running: BTreeSet<i64>,
+    /// Those that a person would want to hear of, and has not.
+    ended: Vec<Job>,
 }
 
-impl Running {
-    /// Take in a job's news. True when it has just ended and a person would want to hear of it.
+impl Jobs {
+    /// Take in a job's news. False when they change nothing here.
     fn take(&mut self, job: &Job) -> bool {
-        let ran = self.jobs.contains(&job.id);
         if job.state == JobState::Running {
-            self.jobs.insert(job.id);
-        } else {
-            self.jobs.remove(&job.id);
+            return self.running.insert(job.id);
         }
-        ran && matches!(job.state, JobState::Done | JobState::Failed)
+        let ran = self.running.remove(&job.id);
+        let is_heard = matches!(job.state, JobState::Done | JobState::Failed);
+        if ran && is_heard && self.ended.len() < ENDED_MAX {
+            self.ended.push(job.clone());
+        }
+        ran
     }
+}
 
-    /// Hold off sleep exactly while something runs.
-    fn keep_awake(&mut self) {
-        if self.jobs.is_empty() {
-            self.awake = None;
-        } else if self.awake.is_none() {
-            self.awake = Some(Awake::hold());
-        }
-    }
+fn lock(jobs: &Mutex<Jobs>) -> MutexGuard<'_, Jobs> {
+    jobs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Watch the jobs behind the window for as long as its server lives.
@@ -52,31 +54,46 @@ impl Running {
 /// # Errors
 /// The system gives no thread.
 pub(crate) fn watch(app: &AppHandle, shell: &Shell) -> std::io::Result<()> {
-    let (sender, news) = mpsc::channel::<Box<Job>>();
+    let jobs = Arc::new(Mutex::new(Jobs::default()));
+    let (app, desk, told) = (app.clone(), Arc::downgrade(shell.desk()), Arc::clone(&jobs));
+    let (sender, news) = mpsc::sync_channel::<()>(1);
     shell.desk().watch(Arc::new(move |event: &DeskEvent| {
-        if let DeskEvent::Job { job } = event {
-            // Nobody hears of it once the program ends.
-            drop(sender.send(job.clone()));
+        if let DeskEvent::Job { job } = event
+            && lock(&told).take(job)
+        {
+            match sender.try_send(()) {
+                // Where it is full, the look that is still to come sees this too.
+                Ok(()) | Err(_) => {}
+            }
         }
     }));
-    let (app, desk) = (app.clone(), Arc::downgrade(shell.desk()));
     // The desktop answers when it likes: nothing of the studio waits for it.
     std::thread::Builder::new()
         .name("notices".into())
-        .spawn(move || follow(&app, &desk, &news))?;
+        .spawn(move || follow(&app, &desk, &jobs, &news))?;
     Ok(())
 }
 
-fn follow(app: &AppHandle, desk: &Weak<Desk>, news: &mpsc::Receiver<Box<Job>>) {
-    let mut running = Running::default();
-    while let Ok(job) = news.recv() {
-        let ended = running.take(&job);
-        running.keep_awake();
-        let Some(desk) = desk.upgrade() else { return };
-        let settings = desk.settings();
-        drop(desk);
-        if ended && settings.notify && !is_looked_at(app) {
-            tell(app, &job, settings.language);
+fn follow(app: &AppHandle, desk: &Weak<Desk>, jobs: &Mutex<Jobs>, news: &mpsc::Receiver<()>) {
+    // Held exactly while something runs.
+    let mut awake = None;
+    while news.recv().is_ok() {
+        let (runs, ended) = {
+            let mut jobs = lock(jobs);
+            (!jobs.running.is_empty(), std::mem::take(&mut jobs.ended))
+        };
+        match runs {
+            true if awake.is_none() => awake = Some(Awake::hold()),
+            true => {}
+            false => awake = None,
+        }
+        let Some(settings) = desk.upgrade().map(|desk| desk.settings()) else {
+            return;
+        };
+        if settings.notify && !is_looked_at(app) {
+            for job in &ended {
+                tell(app, job, settings.language);
+            }
         }
     }
 }
@@ -120,18 +137,18 @@ mod tests {
 
     #[test]
     fn people_hear_of_jobs_that_ran_and_ended() {
-        let mut running = Running::default();
-        assert!(!running.take(&job(1, JobState::Waiting)));
-        assert!(!running.take(&job(1, JobState::Running)));
-        assert!(!running.take(&job(2, JobState::Running)));
-        assert_eq!(running.jobs.len(), 2);
-        assert!(running.take(&job(1, JobState::Done)));
-        assert!(!running.take(&job(1, JobState::Done)), "told once");
-        assert!(
-            !running.take(&job(2, JobState::Paused)),
-            "a person did that"
-        );
-        assert!(running.jobs.is_empty());
-        assert!(!running.take(&job(3, JobState::Cancelled)));
+        let mut jobs = Jobs::default();
+        assert!(!jobs.take(&job(1, JobState::Waiting)));
+        assert!(jobs.take(&job(1, JobState::Running)));
+        assert!(!jobs.take(&job(1, JobState::Running)), "its progress");
+        assert!(jobs.take(&job(2, JobState::Running)));
+        assert_eq!(jobs.running.len(), 2);
+        assert!(jobs.take(&job(1, JobState::Done)));
+        assert!(!jobs.take(&job(1, JobState::Done)), "told once");
+        assert!(jobs.take(&job(2, JobState::Paused)));
+        assert!(jobs.running.is_empty());
+        assert!(!jobs.take(&job(3, JobState::Cancelled)));
+        let ended: Vec<i64> = jobs.ended.iter().map(|job| job.id).collect();
+        assert_eq!(ended, [1], "a person paused the other one");
     }
 }

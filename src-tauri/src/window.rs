@@ -17,8 +17,8 @@ pub(crate) const MAIN: &str = "main";
 enum Behind {
     /// It starts; this project is opened then.
     Starting(Option<PathBuf>),
-    /// The server that the page comes from.
-    Serving(Shell),
+    /// The server that the page comes from; it ends with this.
+    Serving { _shell: Shell },
     /// The program ends.
     Ended,
 }
@@ -77,10 +77,10 @@ fn start(app: &AppHandle, window: &WebviewWindow) -> anyhow::Result<()> {
     let mut behind = opened.lock();
     match &*behind {
         Behind::Starting(Some(project)) => url.set_fragment(Some(&place_of(project))),
-        Behind::Starting(None) | Behind::Serving(_) => {}
+        Behind::Starting(None) | Behind::Serving { .. } => {}
         Behind::Ended => return Ok(()),
     }
-    *behind = Behind::Serving(shell);
+    *behind = Behind::Serving { _shell: shell };
     drop(behind);
     window.navigate(url)?;
     Ok(())

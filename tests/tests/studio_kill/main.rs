@@ -12,7 +12,7 @@ mod served;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flow_media::mux::stream_hashes;
@@ -70,6 +70,9 @@ impl Sent {
         json!({ "project": project, "edit": edit, "edit_key": self.key })
     }
 }
+
+/// A way to be killed; says what was seen.
+type Kill = fn(&mut Killed) -> String;
 
 /// Notes of the shots, by shot.
 type Notes = BTreeMap<String, String>;
@@ -190,7 +193,7 @@ impl Killed {
         let log: Arc<Mutex<Vec<Sent>>> = Arc::default();
         let (caller, project) = (self.server.caller.clone(), self.project.clone());
         let told = Arc::clone(&log);
-        let client = std::thread::spawn(move || {
+        let thread = client(move || {
             for one in sent {
                 let args = one.args(&project);
                 told.lock().unwrap().push(one);
@@ -201,7 +204,7 @@ impl Killed {
                 told.last_mut().unwrap().confirmed = Some(done["revision"].as_u64().unwrap());
             }
         });
-        (log, client)
+        (log, thread)
     }
 
     /// After a kill and a new start: the confirmed edits are there, the one that was under way is
@@ -255,12 +258,12 @@ impl Killed {
 
     /// Killed while edits come in.
     fn in_edits(&mut self) -> String {
-        let (log, client) = self.edit_on();
+        let (log, thread) = self.edit_on();
         let wanted = 1 + self.draw.below(20) as usize;
         wait_for(|| log.lock().unwrap().len() > wanted);
         self.a_moment();
         self.kill_and_start();
-        client.join().unwrap();
+        thread.join().unwrap();
         let log = log.lock().unwrap().clone();
         self.check_edits(log)
     }
@@ -288,7 +291,7 @@ impl Killed {
             json!({ "project": self.project }),
         );
         // Five back, three on, and so on: never past either end.
-        let client = std::thread::spawn(move || {
+        let thread = client(move || {
             let back_and_on = [
                 true, true, true, true, true, false, false, false, true, false,
             ];
@@ -305,7 +308,7 @@ impl Killed {
         wait_for(|| steps.lock().unwrap().len() >= wanted);
         self.a_moment();
         self.kill_and_start();
-        client.join().unwrap();
+        thread.join().unwrap();
         let steps = steps.lock().unwrap().clone();
         let back_by = |steps: &[bool]| {
             let back = steps.iter().filter(|back| **back).count();
@@ -438,9 +441,9 @@ impl Killed {
             let paused = self.start("render.start", &render(json!({ "shots": ["lamp"] }), true));
             let args = json!({ "id": paused });
             self.server.caller.call("queue.pause", &args);
-            let (log, client) = self.edit_on();
+            let (log, thread) = self.edit_on();
             let seen = self.kill_in(missing);
-            client.join().unwrap();
+            thread.join().unwrap();
             let log = log.lock().unwrap().clone();
             let was_killed = self.check_job(missing, &seen);
             let edits = self.check_edits(log);
@@ -490,6 +493,11 @@ fn films_in(folder: &Path) -> Vec<String> {
         .collect()
 }
 
+/// One who asks beside this one.
+fn client(work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    Builder::new().name("client".into()).spawn(work).unwrap()
+}
+
 fn wait_for(is_there: impl Fn() -> bool) {
     let began = Instant::now();
     while !is_there() {
@@ -516,7 +524,7 @@ fn the_studio_survives_five_kills() {
     let seed = seed();
     println!("LONGTAKE_KILL_SEED={seed}");
     let mut studio = Killed::new(seed);
-    let mut moments: Vec<(&str, fn(&mut Killed) -> String)> = vec![
+    let mut moments: Vec<(&str, Kill)> = vec![
         ("edits", Killed::in_edits),
         ("undo", Killed::in_undo),
         ("render", Killed::in_render),

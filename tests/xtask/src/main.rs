@@ -154,8 +154,8 @@ enum Task {
     #[command(
         after_help = "Examples:\n  cargo xtask package                  build and check both\n  \
                             cargo xtask package --test           and install the .deb in a clean \
-                            Debian, start it, remove it\n  cargo xtask package --built --test   \
-                            only that, with the packages that are there\n\nThe test needs root \
+                            Debian, start it, remove it\n  cargo xtask package --built          of \
+                            programs as they were built last\n\nThe test needs root \
                             and the network, and takes minutes. AppImage, .dmg and .msi are \
                             configured in src-tauri/tauri.conf.json and are not built here."
     )]
@@ -166,7 +166,7 @@ enum Task {
         /// Install the .deb in a clean system, start it there and remove it again.
         #[arg(long)]
         test: bool,
-        /// Take the packages that are there.
+        /// Take the programs as they were built last.
         #[arg(long)]
         built: bool,
     },

@@ -76,7 +76,7 @@ pub(crate) struct Order<'a> {
     pub(crate) profile: &'a str,
     /// Install the .deb in a clean system, start it there and remove it.
     pub(crate) test: bool,
-    /// Take the packages that are there.
+    /// Take the programs as they were built last.
     pub(crate) built: bool,
 }
 
@@ -115,10 +115,10 @@ pub(crate) fn run(root: &Path, order: &Order<'_>) -> Result<()> {
                 .args(["--package", "longtake-desktop", "--package", "flow-cli"])
                 .current_dir(root),
         )?;
-        stage(&place, order.profile)?;
-        deb::build(&place)?;
-        rpm::build(&place)?;
     }
+    stage(&place, order.profile)?;
+    deb::build(&place)?;
+    rpm::build(&place)?;
     deb::check(&place)?;
     rpm::check(&place)?;
     if order.test {

@@ -28,9 +28,9 @@ try {
   const models = await api("models.list");
   assert.ok(models.some((model) => model.default && model.state === "missing"));
   const { project, script } = await api("project.open_sample");
-  assert.ok(project.startsWith("/home/") && script.scenes.length > 0, project);
+  assert.ok(project.startsWith("/srv/") && script.scenes.length > 0, project);
   const { path } = await api("diagnostics.bundle");
-  assert.ok(path.startsWith("/home/"), path);
+  assert.ok(path.startsWith("/srv/"), path);
   driver.picture(picture);
   console.log(`the window of ${version} is ready after ${ready} ms: ${picture}`);
 

@@ -23,6 +23,8 @@ const TOOLS: [&str; 6] = [
 
 /// Who starts the program there.
 const MAKER: &str = "maker";
+/// Where what they make lies.
+const MAKER_HOME: &str = "/srv/maker";
 
 /// Goes into the folder `$1` as the user `$2` with the home `$3`, and runs the rest there. Not in
 /// the shell's place: the first process of a namespace is told of less than others are.
@@ -59,8 +61,8 @@ impl Clean {
     /// The script with its arguments, to go in as `user`.
     fn way_in(&self, user: &str) -> [PathBuf; 4] {
         let home = match user {
-            "root" => "/root".to_owned(),
-            user => format!("/home/{user}"),
+            MAKER => MAKER_HOME,
+            _ => "/tmp",
         };
         let (enter, folder) = (self.enter.clone(), self.folder.clone());
         [enter, folder, user.into(), home.into()]
@@ -146,7 +148,7 @@ fn files(folder: &Path, below: &str, found: &mut BTreeSet<String>) -> Result<()>
         };
         if matches!(
             path.as_str(),
-            "proc" | "sys" | "dev" | "tmp" | "home" | "var" | "root"
+            "proc" | "sys" | "dev" | "tmp" | "srv" | "var"
         ) {
             continue;
         }
@@ -173,7 +175,7 @@ pub(super) fn run(place: &Place<'_>) -> Result<()> {
     clean.run(&[&install[..], &["/tmp/longtake.deb"]].concat())?;
     installed(&clean)?;
     clean.run(&[&install[..], &TOOLS[..]].concat())?;
-    clean.run(&["useradd", "--create-home", MAKER])?;
+    clean.run(&["useradd", "--create-home", "--home-dir", MAKER_HOME, MAKER])?;
     // What this machine trusts: its network may have certificates of its own.
     let certificates = "etc/ssl/certs/ca-certificates.crt";
     if let Ok(trusted) = fs::read(Path::new("/").join(certificates)) {
@@ -251,7 +253,10 @@ fn removed(clean: &Clean, before: &BTreeSet<String>) -> Result<()> {
             bail!("the removal leaves a line in {list}");
         }
     }
-    let kept = format!("home/{MAKER}/.local/share/longtake");
+    let kept = format!(
+        "{}/.local/share/longtake",
+        MAKER_HOME.trim_start_matches('/')
+    );
     if !clean.has(&kept) {
         bail!("the removal took what the maker made: {kept}");
     }
