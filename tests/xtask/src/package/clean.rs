@@ -21,6 +21,9 @@ const TOOLS: [&str; 6] = [
     "imagemagick",
 ];
 
+/// Where the system keeps packages that it downloaded.
+const ARCHIVES: &str = "var/cache/apt/archives";
+
 /// Who starts the program there.
 const MAKER: &str = "maker";
 /// Where what they make lies.
@@ -111,6 +114,14 @@ fn fresh(place: &Place<'_>) -> Result<Clean> {
         fs::rename(partial, &base)?;
     }
     let folder = place.folder.join("clean");
+    // What the last one downloaded is not downloaded again.
+    let (archives, kept) = (folder.join(ARCHIVES), place.folder.join("archives"));
+    if archives.is_dir() {
+        if kept.exists() {
+            fs::remove_dir_all(&kept)?;
+        }
+        fs::rename(&archives, &kept)?;
+    }
     if folder.exists() {
         fs::remove_dir_all(&folder).context("cannot remove the last clean system")?;
     }
@@ -127,6 +138,10 @@ fn fresh(place: &Place<'_>) -> Result<Clean> {
             .arg("--directory")
             .arg(&folder),
     )?;
+    if kept.is_dir() {
+        fs::remove_dir_all(&archives)?;
+        fs::rename(&kept, &archives)?;
+    }
     fs::copy("/etc/resolv.conf", folder.join("etc/resolv.conf"))?;
     // Nothing is started by installing it.
     let policy = folder.join("usr/sbin/policy-rc.d");
