@@ -53,7 +53,7 @@ fn spec(place: &Place<'_>) -> String {
          Group: Applications/Multimedia\nVendor: {MAKER}\n{requires}{recommends}\n\
          %description\n{ABOUT}\n\n%install\ncp -a \"{stage}/.\" \"%{{buildroot}}/\"\n\n\
          %files\n%defattr(-,root,root)\n{files}",
-        if place.small { "w6.xzdio" } else { "w1.gzdio" },
+        if place.small { "w2.xzdio" } else { "w1.gzdio" },
     )
 }
 
