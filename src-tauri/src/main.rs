@@ -10,17 +10,18 @@ mod awake;
 mod notices;
 mod window;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tauri::{Manager as _, RunEvent};
 
 use crate::window::Opened;
 
-/// A project named on the command line, such as by a double click on its folder.
-fn project_of(args: impl IntoIterator<Item = String>) -> Option<PathBuf> {
+/// A project named on the command line, such as by a double click, in the folder of that start.
+fn project_of(args: impl IntoIterator<Item = String>, folder: &Path) -> Option<PathBuf> {
     let mut paths = args.into_iter().skip(1).filter(|arg| !arg.starts_with('-'));
-    paths.next().map(PathBuf::from)
+    let path = paths.next()?;
+    Some(window::project_at(Path::new(&path), folder))
 }
 
 /// What `tauri.conf.json` says, with the splash and the icons.
@@ -38,10 +39,11 @@ fn main() -> ExitCode {
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .with_writer(std::io::stderr)
         .init();
-    let project = project_of(std::env::args());
+    let here = std::env::current_dir().unwrap_or_default();
+    let project = project_of(std::env::args(), &here);
     let built = tauri::Builder::default()
-        .plugin(tauri_plugin_single_instance::init(|app, args, _folder| {
-            window::come_forward(app, project_of(args).as_deref());
+        .plugin(tauri_plugin_single_instance::init(|app, args, folder| {
+            window::come_forward(app, project_of(args, Path::new(&folder)));
         }))
         .plugin(tauri_plugin_dialog::init())
         .plugin(tauri_plugin_notification::init())
@@ -79,16 +81,14 @@ mod tests {
 
     #[test]
     fn the_first_word_that_is_no_flag_is_the_project() {
-        let args = |words: &[&str]| {
-            words
-                .iter()
-                .map(|word| (*word).to_owned())
-                .collect::<Vec<_>>()
+        let of = |words: &[&str]| {
+            let words = words.iter().map(|word| (*word).to_owned());
+            project_of(words.collect::<Vec<_>>(), Path::new("/films"))
         };
-        assert_eq!(project_of(args(&["longtake-desktop"])), None);
+        assert_eq!(of(&["longtake-desktop"]), None);
         assert_eq!(
-            project_of(args(&["longtake-desktop", "--x", "A b.longtake"])),
-            Some(PathBuf::from("A b.longtake"))
+            of(&["longtake-desktop", "--x", "A b.longtake"]),
+            Some(PathBuf::from("/films/A b.longtake"))
         );
     }
 }

@@ -1,7 +1,7 @@
 //! The window: a splash until the studio's server answers, then its page.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
 use flow_studio::desk::DeskOptions;
@@ -13,20 +13,30 @@ use crate::notices;
 /// Name of the one window.
 pub(crate) const MAIN: &str = "main";
 
-/// The server behind the window; gone once the program ends.
+/// What stands behind the window.
+enum Behind {
+    /// It starts; this project is opened then.
+    Starting(Option<PathBuf>),
+    /// The server that the page comes from; it ends with this.
+    Serving { _shell: Shell },
+    /// The program ends.
+    Ended,
+}
+
+/// What stands behind the window; gone once the program ends.
 pub(crate) struct Opened {
-    shell: Mutex<Option<Shell>>,
+    behind: Mutex<Behind>,
 }
 
 impl Opened {
+    fn lock(&self) -> MutexGuard<'_, Behind> {
+        self.behind.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Stop the server and what it makes.
     pub(crate) fn close(&self) {
-        drop(
-            self.shell
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take(),
-        );
+        let before = std::mem::replace(&mut *self.lock(), Behind::Ended);
+        drop(before);
     }
 }
 
@@ -44,30 +54,34 @@ pub(crate) fn open(app: &AppHandle, project: Option<PathBuf>) -> tauri::Result<(
         .on_navigation(is_ours)
         .build()?;
     app.manage(Opened {
-        shell: Mutex::new(None),
+        behind: Mutex::new(Behind::Starting(project)),
     });
     let app = app.clone();
     // The cache and the models are opened beside the event loop, so that the window answers.
     std::thread::Builder::new()
         .name("studio".into())
         .spawn(move || {
-            if let Err(error) = start(&app, &window, project) {
+            if let Err(error) = start(&app, &window) {
                 say(&window, &format!("{error:#}"));
             }
         })?;
     Ok(())
 }
 
-fn start(app: &AppHandle, window: &WebviewWindow, project: Option<PathBuf>) -> anyhow::Result<()> {
+fn start(app: &AppHandle, window: &WebviewWindow) -> anyhow::Result<()> {
     let desk = DeskOptions::of_this_machine("longtake-desktop")?;
     let shell = Shell::start(desk, &ServeOptions::default())?;
     let mut url: Url = shell.url().parse().context("the studio's own address")?;
-    if let Some(project) = project {
-        url.set_fragment(Some(&place_of(&project)));
-    }
-    notices::watch(app, &shell);
+    notices::watch(app, &shell)?;
     let opened = app.state::<Opened>();
-    *opened.shell.lock().unwrap_or_else(PoisonError::into_inner) = Some(shell);
+    let mut behind = opened.lock();
+    match &*behind {
+        Behind::Starting(Some(project)) => url.set_fragment(Some(&place_of(project))),
+        Behind::Starting(None) | Behind::Serving { .. } => {}
+        Behind::Ended => return Ok(()),
+    }
+    *behind = Behind::Serving { _shell: shell };
+    drop(behind);
     window.navigate(url)?;
     Ok(())
 }
@@ -80,12 +94,21 @@ fn is_ours(url: &Url) -> bool {
         || url.host_str() == Some("tauri.localhost")
 }
 
+/// The project that a path names: its folder, or a file in it such as its database. `folder` is
+/// where the path was named.
+pub(crate) fn project_at(path: &Path, folder: &Path) -> PathBuf {
+    let whole = folder.join(path);
+    // The page knows projects by their whole path.
+    let whole = std::path::absolute(&whole).unwrap_or(whole);
+    let is_project = |path: &&Path| path.extension().is_some_and(|ending| ending == "longtake");
+    let folder = whole.ancestors().find(is_project).map(Path::to_owned);
+    folder.unwrap_or(whole)
+}
+
 /// The page's place for a project, as it stands behind `#`.
 fn place_of(project: &Path) -> String {
-    // The page knows projects by their whole path.
-    let whole = std::path::absolute(project).unwrap_or_else(|_| project.to_owned());
     let path: String =
-        form_urlencoded::byte_serialize(whole.to_string_lossy().as_bytes()).collect();
+        form_urlencoded::byte_serialize(project.to_string_lossy().as_bytes()).collect();
     format!("/story?project={path}")
 }
 
@@ -97,17 +120,24 @@ fn say(window: &WebviewWindow, what: &str) {
 }
 
 /// Another start of the program: show the window that is there, with the project it named.
-pub(crate) fn come_forward(app: &AppHandle, project: Option<&Path>) {
+pub(crate) fn come_forward(app: &AppHandle, project: Option<PathBuf>) {
     let Some(window) = app.get_webview_window(MAIN) else {
         return;
     };
     drop(window.unminimize());
+    drop(window.show());
     drop(window.set_focus());
-    if let Some(project) = project {
-        let place = serde_json::to_string(&place_of(project)).unwrap_or_default();
-        // A window that is gone opens nothing.
-        drop(window.eval(format!("location.hash = {place}")));
+    let (Some(project), Some(opened)) = (project, app.try_state::<Opened>()) else {
+        return;
+    };
+    let mut behind = opened.lock();
+    if let Behind::Starting(wanted) = &mut *behind {
+        *wanted = Some(project);
+        return;
     }
+    let place = serde_json::to_string(&place_of(&project)).unwrap_or_default();
+    // A window that is gone opens nothing.
+    drop(window.eval(format!("location.hash = {place}")));
 }
 
 #[cfg(test)]
@@ -120,6 +150,15 @@ mod tests {
             place_of(Path::new("/films/A & b/Tür.longtake")),
             "/story?project=%2Ffilms%2FA+%26+b%2FT%C3%BCr.longtake"
         );
+    }
+
+    #[test]
+    fn a_path_names_a_project_or_something_in_it() {
+        let at = |path: &str| project_at(Path::new(path), Path::new("/films"));
+        assert_eq!(at("a.longtake"), Path::new("/films/a.longtake"));
+        assert_eq!(at("/b/a.longtake/"), Path::new("/b/a.longtake"));
+        assert_eq!(at("a.longtake/project.db"), Path::new("/films/a.longtake"));
+        assert_eq!(at("/b/film"), Path::new("/b/film"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{film, models, setup, steps};
+use crate::{film, models, setup, steps, ui};
 
 /// Where a peer's packages lie, and what tells the bench so.
 struct Peer {
@@ -56,16 +56,28 @@ pub(crate) struct Order<'a> {
 /// # Errors
 /// Setup, a build or a bench failed.
 pub(crate) fn run(root: &Path, order: &Order<'_>) -> Result<()> {
-    setup::run(setup::Mode::Install, setup::For::Films)?;
+    let asked = |bench: &str| order.what.iter().any(|name| name == bench || name == "all");
+    let with_window = asked("studio");
+    setup::run(
+        setup::Mode::Install,
+        match with_window {
+            true => setup::For::Everything,
+            false => setup::For::Films,
+        },
+    )?;
     models::run(setup::Mode::Install)?;
     let target = film::target_folder(root)?;
-    steps::pass(
-        Command::new(film::cargo())
-            .args(["build", "--release", "--locked"])
-            .args(["--package", "longtake-tests", "--bin", "longtake-bench"])
-            .args(["--package", "flow-cli", "--bin", "longtake"])
-            .current_dir(root),
-    )?;
+    let mut build_all = Command::new(film::cargo());
+    build_all
+        .args(["build", "--release", "--locked"])
+        .args(["--package", "longtake-tests", "--bin", "longtake-bench"])
+        .args(["--package", "flow-cli", "--bin", "longtake"])
+        .current_dir(root);
+    if with_window {
+        ui::build(root)?;
+        build_all.args(["--package", "longtake-desktop", "--bin", "longtake-desktop"]);
+    }
+    steps::pass(&mut build_all)?;
     let mut bench = Command::new(target.join("release/longtake-bench"));
     bench.args(order.what).current_dir(root);
     let receipts = match order.keep {
@@ -78,7 +90,6 @@ pub(crate) fn run(root: &Path, order: &Order<'_>) -> Result<()> {
     }
     if order.peers {
         bench.arg("--peers");
-        let asked = |bench: &str| order.what.iter().any(|name| name == bench || name == "all");
         for peer in PEERS.iter().filter(|peer| asked(peer.bench)) {
             if std::env::var_os(peer.variable).is_none() {
                 bench.env(peer.variable, build(peer, root, &target)?);

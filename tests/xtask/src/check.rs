@@ -21,6 +21,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+pub(crate) use self::licences::{metadata as outside_of, reached as reached_from};
 use crate::film::cargo;
 use crate::steps;
 

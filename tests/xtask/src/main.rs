@@ -18,6 +18,7 @@ mod films;
 mod gpu;
 mod kernels;
 mod models;
+mod package;
 mod setup;
 mod steps;
 mod suite;
@@ -149,6 +150,26 @@ enum Task {
         #[arg(long)]
         render: bool,
     },
+    /// Build the .deb and the .rpm of the studio, into target/packages.
+    #[command(
+        after_help = "Examples:\n  cargo xtask package                  build and check both\n  \
+                            cargo xtask package --test           and install the .deb in a clean \
+                            Debian, start it, remove it\n  cargo xtask package --built          of \
+                            programs as they were built last\n\nThe test needs root \
+                            and the network, and takes minutes. AppImage, .dmg and .msi are \
+                            configured in src-tauri/tauri.conf.json and are not built here."
+    )]
+    Package {
+        /// Profile of the programs; any other than dist goes into a folder of its name.
+        #[arg(long, default_value = "dist")]
+        profile: String,
+        /// Install the .deb in a clean system, start it there and remove it again.
+        #[arg(long)]
+        test: bool,
+        /// Take the programs as they were built last.
+        #[arg(long)]
+        built: bool,
+    },
     /// Run benches in release and keep their receipts.
     #[command(
         after_help = "Examples:\n  cargo xtask bench                 list the benches\n  cargo \
@@ -231,6 +252,18 @@ fn main() -> ExitCode {
             (None, true) => gpu::render(&root),
             (None, false) => gpu::pack(&root, &out),
         },
+        Task::Package {
+            profile,
+            test,
+            built,
+        } => package::run(
+            &root,
+            &package::Order {
+                profile: &profile,
+                test,
+                built,
+            },
+        ),
         Task::Bench {
             what,
             keep,
@@ -265,7 +298,7 @@ mod tests {
         Arguments::command().debug_assert();
         for name in [
             "setup", "film", "films", "studio", "page", "test", "bindings", "check", "bench",
-            "kernels", "gpu",
+            "kernels", "gpu", "package",
         ] {
             let mut command = Arguments::command();
             let task = command.find_subcommand_mut(name).unwrap();

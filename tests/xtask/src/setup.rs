@@ -51,7 +51,18 @@ const DEBIAN_WINDOW: &[&str] = &[
     "xauth",
     "dbus",
     "at-spi2-core",
+    "python3-dbus",
+    "python3-gi",
     "chromium",
+];
+
+/// What packages are made and tried with.
+const DEBIAN_PACKAGES: &[&str] = &[
+    "dpkg-dev",
+    "rpm",
+    "desktop-file-utils",
+    "lintian",
+    "mmdebstrap",
 ];
 
 /// What the machine is set up for.
@@ -61,6 +72,8 @@ pub(crate) enum For {
     Films,
     /// The window too, and every test.
     Everything,
+    /// The packages of the studio.
+    Packages,
 }
 
 impl For {
@@ -68,6 +81,7 @@ impl For {
         match self {
             Self::Films => DEBIAN.to_vec(),
             Self::Everything => [DEBIAN, DEBIAN_WINDOW].concat(),
+            Self::Packages => [DEBIAN, DEBIAN_WINDOW, DEBIAN_PACKAGES].concat(),
         }
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::film::cargo;
 use crate::steps::{self, Steps};
-use crate::{check, kernels, models, setup, ui};
+use crate::{check, kernels, models, package, setup, ui};
 
 /// Seconds of fuzzing per target: a smoke test, not a search.
 const FUZZ_SECS: u32 = 10;
@@ -220,6 +220,13 @@ fn build_and_test(root: &Path, extent: Extent, steps: &mut Steps, tally: &mut Ta
             }
             Ok(())
         });
+    }
+    // What a package holds and asks for; that it installs and starts, `cargo xtask package --test`.
+    if built && package::can_make_deb() {
+        steps.run("package", || package::quick(root));
+    } else if built {
+        let name = "package: needs dpkg-deb and dpkg-shlibdeps";
+        tally.skipped.push(name.to_owned());
     }
     if built && page {
         steps.run("end to end", || {

@@ -1,6 +1,6 @@
 //! The page of the studio: built with npm, checked, tested, and driven end to end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -96,6 +96,11 @@ pub(crate) fn test(root: &Path) -> Result<TapTally> {
     tap(&mut npm(root, &args))
 }
 
+/// Where tests keep pictures of what they saw: `index.html` there shows all.
+pub(crate) fn pictures_folder(root: &Path) -> Result<PathBuf> {
+    Ok(film::target_folder(root)?.join("screenshots"))
+}
+
 /// Drives the page in a browser, and the window where its tools are, against the built programs.
 ///
 /// # Errors
@@ -103,9 +108,11 @@ pub(crate) fn test(root: &Path) -> Result<TapTally> {
 pub(crate) fn end_to_end(root: &Path) -> Result<TapTally> {
     let programs = film::target_folder(root)?.join("debug");
     let mut tally = TapTally::default();
-    for script in ["e2e", "e2e:window"] {
+    // The last one makes the index of all pictures.
+    for script in ["e2e", "e2e:window", "e2e:pictures"] {
         let mut command = npm(root, &["run", "--silent", script]);
         command
+            .env("LONGTAKE_E2E_OUT", pictures_folder(root)?)
             .env("LONGTAKE_BIN", programs.join("longtake"))
             .env("LONGTAKE_DESKTOP_BIN", programs.join("longtake-desktop"));
         let found = tap(&mut command)?;

@@ -285,7 +285,7 @@ label?: string,
 /**
  * The same for pages in another language.
  */
-label_coded?: Coded, };
+label_coded: Coded, };
 
 /**
  * How to write the film.
@@ -811,11 +811,11 @@ advice: string,
 /**
  * What is the matter, for pages in another language.
  */
-what_coded?: Coded, 
+what_coded: Coded, 
 /**
  * What would mend it, for pages in another language.
  */
-advice_coded?: Coded, 
+advice_coded: Coded, 
 /**
  * What the row is; absent for the film as a whole.
  */
@@ -1970,7 +1970,7 @@ why?: string,
 /**
  * The same for pages in another language.
  */
-why_coded?: Coded, 
+why_coded: Coded, 
 /**
  * Where it starts in the film.
  */
@@ -2373,6 +2373,7 @@ export const TEXTS = {
   draft_missing: "Draft of missing shots of {{film}}",
   render_shots: "Render {{shots}} of {{film}}",
   draft_shots: "Draft of {{shots}} of {{film}}",
+  another_picture: "Another picture for {{shot}}",
   export_to: "Export {{name}}",
   fetch_model: "Fetch {{name}}",
   check_model: "Check {{name}}",
@@ -2403,6 +2404,10 @@ export const TEXTS = {
   row_added: "{{kind}} {{id}} added",
   row_removed: "{{kind}} {{id}} removed",
   row_moved: "{{kind}} {{id}} moved",
+  take_chosen: "shot {{shot}}: another take",
+  take_not_rated: "shot {{shot}}: take not rated",
+  take_rated: "shot {{shot}}: take rated {{rating}}",
+  take_off: "shot {{shot}}: take off the list",
   snapshot_restored: "snapshot \"{{name}}\" restored",
   job_failed: "{{title}}: {{why}}",
   jobs_busy: "job {{job}} works on the model",

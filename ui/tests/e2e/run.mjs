@@ -11,6 +11,7 @@ import { openBrowser } from "./browser.mjs";
 import { startStudio } from "./studio.mjs";
 import { board } from "./tests/board.mjs";
 import { exporting } from "./tests/export.mjs";
+import { first } from "./tests/first.mjs";
 import { household } from "./tests/household.mjs";
 import { large } from "./tests/large.mjs";
 import { outside } from "./tests/outside.mjs";
@@ -19,7 +20,7 @@ import { takes } from "./tests/takes.mjs";
 import { welcome } from "./tests/welcome.mjs";
 import { writing } from "./tests/writing.mjs";
 
-const TESTS = [...welcome, ...story, ...writing, ...board, ...takes, ...exporting, ...household, ...large, ...outside];
+const TESTS = [...first, ...welcome, ...story, ...writing, ...board, ...takes, ...exporting, ...household, ...large, ...outside];
 const words = process.argv.slice(2);
 const fake = words.includes("--fake");
 const only = words.filter((word) => !word.startsWith("--"));
@@ -38,7 +39,7 @@ for (const [at, test] of chosen.entries()) {
     continue;
   }
   const started = Date.now();
-  const studio = fake ? await startFake({ scenes: test.scenes ?? 3 }) : await startStudio(binary);
+  const studio = fake ? await startFake({ scenes: test.scenes ?? 3 }) : await startStudio(binary, { env: test.env });
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: false });
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);

@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url";
 const ui = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const START_MILLIS = 60_000;
 
-/** Start the program; its projects, cache and settings lie in a folder that goes with `close`. */
-export async function startStudio(binary, { home = mkdtempSync(join(tmpdir(), "longtake-ui-")), bind = "127.0.0.1:0" } = {}) {
+/** Start the program; its projects, cache and settings lie in a folder that goes with `close`. `env` adds to its environment. */
+export async function startStudio(binary, { home = mkdtempSync(join(tmpdir(), "longtake-ui-")), bind = "127.0.0.1:0", env = () => ({}) } = {}) {
   const folder = (name) => {
     mkdirSync(join(home, name), { recursive: true });
     return join(home, name);
@@ -24,6 +24,7 @@ export async function startStudio(binary, { home = mkdtempSync(join(tmpdir(), "l
       LONGTAKE_CACHE: folder("cache/longtake"),
       LONGTAKE_MODELS: process.env.LONGTAKE_MODELS ?? join(homedir(), ".local/share/longtake/models"),
       LONGTAKE_PROJECTS: folder("films"),
+      ...env(home),
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -54,7 +55,7 @@ export async function startStudio(binary, { home = mkdtempSync(join(tmpdir(), "l
     },
     /** Start it again at the same address and in the same folders. */
     restart: async () => {
-      next = await startStudio(binary, { home, bind: new URL(url).host });
+      next = await startStudio(binary, { home, env, bind: new URL(url).host });
       return next;
     },
     close: async () => {

@@ -6,11 +6,11 @@
 // Prints TAP. LONGTAKE_E2E_OUT keeps screenshots.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Window, sleep, startDriver, until } from "./webdriver.mjs";
+import { Window, asker, sleep, startDriver, until } from "./webdriver.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 const binary = process.env.LONGTAKE_DESKTOP_BIN;
@@ -25,23 +25,8 @@ function lacking() {
   if (!binary) return "set LONGTAKE_DESKTOP_BIN";
   const tools = ["xvfb-run", "dbus-run-session", "WebKitWebDriver"];
   const gone = tools.filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`]).status !== 0);
+  if (spawnSync("/usr/bin/python3", ["-c", "import dbus, gi"]).status !== 0) gone.push("python3-dbus", "python3-gi");
   return gone.length > 0 ? `needs ${gone.join(", ")}` : undefined;
-}
-
-/** What the page's own session may ask the studio. */
-function asker(window) {
-  return async (name, args = {}) => {
-    const text = `
-      const [name, args] = arguments;
-      const request = new XMLHttpRequest();
-      request.open("POST", "/api/call/" + name, false);
-      request.setRequestHeader("content-type", "application/json");
-      request.send(JSON.stringify(args));
-      return request.responseText;`;
-    const answer = JSON.parse(await window.run(text, name, args));
-    if ("error" in answer) throw new Error(`${name}: ${answer.error.code}: ${answer.error.message}`);
-    return answer.ok;
-  };
 }
 
 async function premiseToFilm(window, keep) {
@@ -152,8 +137,47 @@ async function killedInAnEdit(open, keep) {
   await again.window.close();
 }
 
+/** What the desktop was told while the first test's jobs ran. */
+async function toldTheDesktop(log) {
+  const told = () => readFileSync(log, "utf8").trim().split("\n").map((line) => JSON.parse(line));
+  // The window has the focus here, alone on its display: nobody is told what they see.
+  assert.equal(told().filter((each) => each.what === "notice").length, 0);
+  const of = (what, kind) => told().filter((each) => each.what === what && each.of === kind).length;
+  for (const kind of ["idle", "sleep"]) {
+    assert.ok(of("hold", kind) >= 2, `${kind} was held off while each job ran`);
+    await until(`the end of every hold on ${kind}`, 10, () => of("release", kind) === of("hold", kind));
+  }
+  assert.ok(told().every((each) => each.what !== "hold" || (each.who === "Longtake" && each.mode === "block")));
+}
+
+/** A second start ends by itself, and the first window shows the project that it named. */
+async function secondStart(open) {
+  const { window, driver } = await open();
+  const api = asker(window);
+  await window.find('//h1[normalize-space()="Your films"]', 90);
+  const { project } = await api("project.create", { name: "Opened by name", preset: "wide", fps: "24", language: "en" });
+  const shown = (path) => async () => (await window.run("return decodeURIComponent(location.hash.replaceAll('+', ' '))")) === `#/story?project=${path}`;
+  assert.equal(driver.runBeside([binary, `${basename(project)}/project.db`], dirname(project)), 0);
+  await until("the project of the second start", 20, shown(project));
+  await window.find('//*[starts-with(@data-row, "shot:")]', 30);
+  await window.run("location.hash = '/welcome'");
+  assert.equal(driver.runBeside([binary], dirname(project)), 0);
+  await until("the page stays", 5, async () => (await window.run("return location.hash")) === "#/welcome");
+  await window.close();
+
+  const named = await open([project]);
+  await until("the project named at the start", 60, async () => (await named.window.run("return decodeURIComponent(location.hash.replaceAll('+', ' '))")) === `#/story?project=${project}`);
+  await named.window.find('//*[starts-with(@data-row, "shot:")]', 30);
+  await named.window.close();
+}
+
 async function main() {
-  const tests = ["window: a premise becomes a film", "window: killed in an edit, nothing is lost"];
+  const tests = [
+    "window: a premise becomes a film",
+    "window: nothing sleeps while jobs run, and nobody is told what they see",
+    "window: killed in an edit, nothing is lost",
+    "window: a second start shows its project in the first window",
+  ];
   console.log(`1..${tests.length}`);
   const reason = lacking();
   if (reason) {
@@ -170,8 +194,9 @@ async function main() {
   const sound = join(home, "asound.conf");
   writeFileSync(sound, "pcm.!default { type null }\nctl.!default { type null }\n");
   // A driver of its own for each start: it thinks that a killed window is still there.
-  const open = async () => {
-    const driver = await startDriver({
+  const log = join(home, "desktop.jsonl");
+  const open = async (args = []) => {
+    const env = {
       GDK_BACKEND: "x11",
       WEBKIT_DISABLE_DMABUF_RENDERER: "1",
       TAURI_AUTOMATION: "true",
@@ -181,10 +206,11 @@ async function main() {
       LONGTAKE_CACHE: folder("cache"),
       LONGTAKE_PROJECTS: folder("films"),
       LONGTAKE_MODELS: process.env.LONGTAKE_MODELS ?? join(homedir(), ".local/share/longtake/models"),
-    });
+    };
+    const driver = await startDriver(env, { log });
     drivers.push(driver);
-    const window = await Window.open(driver.base, binary, []);
-    return { window, pid: () => pidOf(binary, home) };
+    const window = await Window.open(driver.base, binary, args);
+    return { window, driver, pid: () => pidOf(binary, home) };
   };
   const keep = (name) => {
     if (!out) return;
@@ -218,7 +244,9 @@ async function main() {
       await window.close().catch(() => undefined);
     }
   });
-  await run(2, () => killedInAnEdit(open, keep));
+  await run(2, () => toldTheDesktop(log));
+  await run(3, () => killedInAnEdit(open, keep));
+  await run(4, () => secondStart(open));
   for (const driver of drivers) driver.stop();
   rmSync(home, { recursive: true, force: true });
   return failed === 0 ? 0 : 1;

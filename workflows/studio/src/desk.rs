@@ -232,7 +232,8 @@ impl Desk {
         lock(&self.projects).clear();
     }
 
-    fn settings(&self) -> Settings {
+    /// What a person chose for this machine, as it is now.
+    pub fn settings(&self) -> Settings {
         lock(&self.settings).clone()
     }
 

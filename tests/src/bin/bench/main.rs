@@ -13,6 +13,7 @@ mod packs;
 mod peer;
 mod samples;
 mod sound;
+mod studio;
 mod text;
 mod upscale;
 
@@ -43,6 +44,7 @@ const BENCHES: &[Bench] = &[
     export::BENCH,
     memory::BENCH,
     sound::BENCH,
+    studio::BENCH,
     text::BENCH,
     upscale::BENCH,
 ];

@@ -20,6 +20,14 @@ const LIST: &str = "deny.toml";
 /// # Errors
 /// cargo failed or its answer is not what it is known to be.
 pub(super) fn read_outside(root: &Path) -> Result<Vec<Outside>> {
+    built_from(&metadata(root)?)
+}
+
+/// Cargo's whole answer about what is built on this machine.
+///
+/// # Errors
+/// cargo failed or its answer is not what it is known to be.
+pub(crate) fn metadata(root: &Path) -> Result<Value> {
     let about = steps::output(Command::new("rustc").arg("-vV").current_dir(root))?;
     let about = String::from_utf8_lossy(&about).into_owned();
     let host = about
@@ -34,9 +42,7 @@ pub(super) fn read_outside(root: &Path) -> Result<Vec<Outside>> {
             .args(["--filter-platform", host])
             .current_dir(root),
     )?;
-    let metadata: Value =
-        serde_json::from_slice(&answer).context("cannot read the answer of cargo metadata")?;
-    built_from(&metadata)
+    serde_json::from_slice(&answer).context("cannot read the answer of cargo metadata")
 }
 
 fn list<'a>(value: &'a Value, what: &str) -> Result<&'a Vec<Value>> {
@@ -45,13 +51,19 @@ fn list<'a>(value: &'a Value, what: &str) -> Result<&'a Vec<Value>> {
         .with_context(|| format!("cargo metadata gives no {what}"))
 }
 
-fn built_from(metadata: &Value) -> Result<Vec<Outside>> {
-    let members = list(&metadata["workspace_members"], "members")?;
+/// Ids of `start` and of all that these are built from, by normal dependencies at any depth.
+///
+/// # Errors
+/// The answer is not what it is known to be.
+pub(crate) fn reached<'a>(
+    metadata: &'a Value,
+    start: impl IntoIterator<Item = &'a str>,
+) -> Result<HashSet<&'a str>> {
     let mut edges: BTreeMap<&str, &Value> = BTreeMap::new();
     for node in list(&metadata["resolve"]["nodes"], "dependency graph")? {
         edges.insert(node["id"].as_str().unwrap_or_default(), &node["deps"]);
     }
-    let mut reached: HashSet<&str> = members.iter().filter_map(Value::as_str).collect();
+    let mut reached: HashSet<&str> = start.into_iter().collect();
     let mut open: Vec<&str> = reached.iter().copied().collect();
     while let Some(id) = open.pop() {
         let edges = edges
@@ -67,6 +79,12 @@ fn built_from(metadata: &Value) -> Result<Vec<Outside>> {
             }
         }
     }
+    Ok(reached)
+}
+
+fn built_from(metadata: &Value) -> Result<Vec<Outside>> {
+    let members = list(&metadata["workspace_members"], "members")?;
+    let reached = reached(metadata, members.iter().filter_map(Value::as_str))?;
     let ours: HashSet<&str> = members.iter().filter_map(Value::as_str).collect();
     let mut outside = Vec::new();
     for package in list(&metadata["packages"], "packages")? {

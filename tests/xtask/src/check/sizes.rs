@@ -5,6 +5,11 @@ use super::{Tree, Violation};
 /// Files over this are kept out of git unless they are text.
 const BINARY_LIMIT_BYTES: u64 = 1 << 20;
 
+/// The window stays thin: lines of all its Rust together.
+const SHELL_LINES_MAX: usize = 2_000;
+/// Folder of the window.
+const SHELL: &str = "src-tauri/";
+
 /// Kinds of source files, with the lines from which a file is noted and refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Limit {
@@ -35,9 +40,18 @@ fn measured(tree: &Tree) -> impl Iterator<Item = (&str, usize, Limit)> {
         .filter_map(|(path, text)| Some((path, text.lines().count(), limit_of(path)?)))
 }
 
-/// Source files that are too long.
+/// Source files that are too long, and a window that knows too much.
 pub(super) fn sources(tree: &Tree) -> Vec<Violation> {
-    measured(tree)
+    let shell: usize = tree
+        .texts()
+        .filter(|(path, _)| path.starts_with(SHELL) && path.ends_with(".rs"))
+        .map(|(_, text)| text.lines().count())
+        .sum();
+    let too_thick = (shell >= SHELL_LINES_MAX).then(|| {
+        let text = format!("{shell} lines of Rust, expected fewer than {SHELL_LINES_MAX}");
+        Violation::new(SHELL, text)
+    });
+    let too_long = measured(tree)
         .filter(|(_, lines, limit)| *lines > limit.refused_lines)
         .map(|(path, lines, limit)| {
             let text = format!(
@@ -45,8 +59,8 @@ pub(super) fn sources(tree: &Tree) -> Vec<Violation> {
                 limit.kind, limit.refused_lines
             );
             Violation::new(path, text)
-        })
-        .collect()
+        });
+    too_thick.into_iter().chain(too_long).collect()
 }
 
 /// Source files that are getting long; no violations.
@@ -111,6 +125,24 @@ mod tests {
             noted.iter().any(|note| note.contains("noted.rs")),
             "{noted:?}"
         );
+    }
+
+    #[test]
+    fn the_window_stays_thin() {
+        let of = |lines: usize| "x\n".repeat(lines);
+        let tree = |lines| {
+            Tree::of(&[
+                ("src-tauri/src/a.rs", &of(1_000)),
+                ("src-tauri/src/b.rs", &of(lines)),
+                ("src-tauri/icons/icon.svg", &of(900)),
+            ])
+        };
+        assert_eq!(sources(&tree(999)), []);
+        let places: Vec<String> = sources(&tree(1_000))
+            .into_iter()
+            .map(|one| one.place)
+            .collect();
+        assert_eq!(places, [SHELL]);
     }
 
     #[test]
