@@ -16,6 +16,7 @@
 //! a result is harmless however often it arrives.
 
 mod advert;
+pub mod artifacts;
 mod cost;
 mod dispatch;
 mod job;
