@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use engine_base::{CancelToken, ContentHash};
 use flow_http::Token;
-use flow_store::Store;
+use flow_store::{HoldGuard, Store};
 
 pub use self::error::{ArtifactError, CorruptHolder, Origin, Tried};
 pub use self::serve::StoreArtifacts;
@@ -67,8 +67,8 @@ impl Default for ArtifactOptions {
     }
 }
 
-/// An artifact that is in our store now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An artifact that is in our store now, and stays at least as long as this value lives.
+#[derive(Debug, Clone)]
 pub struct Fetched {
     /// Where its bytes lie.
     pub path: PathBuf,
@@ -80,6 +80,8 @@ pub struct Fetched {
     pub resumed: u32,
     /// Who gave other bytes before: nothing they say may be believed.
     pub corrupt: Vec<CorruptHolder>,
+    /// Keeps it from being pruned by anybody.
+    pub hold: Arc<HoldGuard>,
 }
 
 /// Fetches, publishes and bounds the artifacts of one store. Shared by reference; calls may run at

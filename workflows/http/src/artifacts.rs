@@ -68,6 +68,24 @@ pub fn artifact_routes(source: Arc<dyn ArtifactSource>, token: Token) -> Router 
         .with_state(Served { source, token })
 }
 
+/// Answers requests for artifacts on `listener` until `stop` is over; then what is on its way ends
+/// first.
+///
+/// # Errors
+/// The listener cannot be used.
+pub async fn serve_artifacts(
+    listener: std::net::TcpListener,
+    source: Arc<dyn ArtifactSource>,
+    token: Token,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    axum::serve(listener, artifact_routes(source, token))
+        .with_graceful_shutdown(stop)
+        .await
+}
+
 async fn serve(
     State(served): State<Served>,
     Path(name): Path<String>,

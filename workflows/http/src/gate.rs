@@ -70,7 +70,7 @@ impl Token {
     }
 
     /// The token with this text, as [`Token::as_str`] gave it; nothing for any other text.
-    pub fn of_text(text: &str) -> Option<Self> {
+    pub fn from_text(text: &str) -> Option<Self> {
         is_token(text).then(|| Self(text.to_owned()))
     }
 

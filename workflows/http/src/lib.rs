@@ -15,7 +15,9 @@ mod files;
 mod gate;
 mod sniff;
 
-pub use artifacts::{ArtifactFile, ArtifactSource, ArtifactSourceError, artifact_routes};
+pub use artifacts::{
+    ArtifactFile, ArtifactSource, ArtifactSourceError, artifact_routes, serve_artifacts,
+};
 pub use events::{EventLog, follow};
 pub use files::{Caching, below, file_response, type_of_name};
 pub use gate::{Gate, Pass, Refusal, Token};

@@ -1,6 +1,7 @@
 //! Who is asked, in which order, and what an answer means.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine_base::{CancelToken, ContentHash};
@@ -91,6 +92,8 @@ impl Artifacts {
         holders: &[Holder],
         cancel: &CancelToken,
     ) -> Result<Fetched, ArtifactError> {
+        // From here on nobody prunes what is there or about to come.
+        let hold = Arc::new(self.store.hold(&[*hash])?);
         if let Ok(path) = self.store.blob_path(hash)
             && std::fs::metadata(&path).is_ok_and(|about| about.len() == length_bytes)
         {
@@ -101,11 +104,10 @@ impl Artifacts {
                 from: None,
                 resumed: 0,
                 corrupt: Vec::new(),
+                hold,
             });
         }
         self.check_room(hash, length_bytes)?;
-        // From here on nobody prunes what is about to come.
-        let _held = self.store.hold(&[*hash])?;
         let mut run = Run {
             hash,
             length_bytes,
@@ -131,6 +133,7 @@ impl Artifacts {
             from: Some(from),
             resumed: run.resumed,
             corrupt: run.corrupt,
+            hold,
         })
     }
 
