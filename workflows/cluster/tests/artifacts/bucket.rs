@@ -14,13 +14,13 @@ struct Held {
 }
 
 /// Answers until the test's runtime ends.
-pub struct Bucket {
-    pub url: String,
+pub(crate) struct Bucket {
+    pub(crate) url: String,
     held: Arc<Mutex<Held>>,
 }
 
 impl Bucket {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let held = Arc::new(Mutex::new(Held::default()));
@@ -33,11 +33,11 @@ impl Bucket {
         Self { url, held }
     }
 
-    pub fn object(&self, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn object(&self, name: &str) -> Option<Vec<u8>> {
         self.held.lock().unwrap().objects.get(name).cloned()
     }
 
-    pub fn parts(&self) -> usize {
+    pub(crate) fn parts(&self) -> usize {
         self.held.lock().unwrap().parts_ever
     }
 }
@@ -52,7 +52,11 @@ struct Request {
 
 async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Request> {
     let mut line = String::new();
-    stream.read_line(&mut line).await.ok().filter(|got| *got > 0)?;
+    stream
+        .read_line(&mut line)
+        .await
+        .ok()
+        .filter(|got| *got > 0)?;
     let mut words = line.split_whitespace();
     let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
     let mut headers = BTreeMap::new();
@@ -64,7 +68,9 @@ async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Request> {
         };
         headers.insert(name.to_lowercase(), value.trim().to_owned());
     }
-    let length = headers.get("content-length").map_or(0, |text| text.parse().unwrap());
+    let length = headers
+        .get("content-length")
+        .map_or(0, |text| text.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
@@ -89,7 +95,10 @@ fn answer(held: &mut Held, request: Request) -> (u16, Vec<(String, String)>, Vec
             "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>",
         ),
         ("POST", _) => {
-            let whole = std::mem::take(&mut held.parts).into_values().flatten().collect();
+            let whole = std::mem::take(&mut held.parts)
+                .into_values()
+                .flatten()
+                .collect();
             held.objects.insert(request.path, whole);
             xml("<CompleteMultipartUploadResult><ETag>tag</ETag></CompleteMultipartUploadResult>")
         }
@@ -108,7 +117,11 @@ fn answer(held: &mut Held, request: Request) -> (u16, Vec<(String, String)>, Vec
         }
         ("GET" | "HEAD", _) => {
             let Some(object) = held.objects.get(&request.path) else {
-                return (404, Vec::new(), b"<Error><Code>NoSuchKey</Code></Error>".to_vec());
+                return (
+                    404,
+                    Vec::new(),
+                    b"<Error><Code>NoSuchKey</Code></Error>".to_vec(),
+                );
             };
             let mut headers = tag();
             headers.push((
