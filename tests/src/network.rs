@@ -82,6 +82,8 @@ pub struct Host {
     hub_link: String,
     /// Its IPv4 address.
     pub address: String,
+    /// Another one, for a relay before one of its ports; not where links are slow.
+    pub other_address: String,
 }
 
 /// Some hosts that reach each other and nobody else.
@@ -115,7 +117,7 @@ fn ip(arguments: &str) -> Result<(), NetworkError> {
 }
 
 impl Network {
-    /// `count` hosts, at most 200; on the loopback where namespaces cannot be had. `program` is
+    /// `count` hosts, at most 100; on the loopback where namespaces cannot be had. `program` is
     /// one that runs [`tun::relay`] under the argument `relay`; `logs` takes what it says.
     ///
     /// # Errors
@@ -150,6 +152,7 @@ impl Network {
                         namespace: String::new(),
                         hub_link: String::new(),
                         address: format!("127.{second}.{third}.{}", nth + 10),
+                        other_address: format!("127.{second}.{third}.{}", nth + 110),
                     })
                     .collect();
                 return Ok(network);
@@ -176,11 +179,13 @@ impl Network {
             let namespace = format!("{tag}h{nth}");
             let hub_link = format!("to{nth}");
             let address = format!("10.77.0.{}", u16::from(nth) + 10);
+            let other_address = format!("10.77.0.{}", u16::from(nth) + 110);
             ip(&format!("netns add {namespace}"))?;
             self.hosts.push(Host {
                 namespace: namespace.clone(),
                 hub_link: hub_link.clone(),
                 address: address.clone(),
+                other_address: other_address.clone(),
             });
             ip(&format!("-n {namespace} link set lo up"))?;
             if links != Links::Plain {
@@ -191,6 +196,9 @@ impl Network {
             ))?;
             ip(&format!("-n {hub} link set {hub_link} master bridge up"))?;
             ip(&format!("-n {namespace} addr add {address}/24 dev net"))?;
+            ip(&format!(
+                "-n {namespace} addr add {other_address}/24 dev net"
+            ))?;
             ip(&format!("-n {namespace} link set net up"))?;
         }
         Ok(())
@@ -233,6 +241,13 @@ impl Network {
         self.hosts
             .get(host)
             .map_or("127.0.0.1", |host| &host.address)
+    }
+
+    /// Another address of a host.
+    pub fn other_address(&self, host: usize) -> &str {
+        self.hosts
+            .get(host)
+            .map_or("127.0.0.2", |host| &host.other_address)
     }
 
     /// A command that runs `program` on a host.

@@ -251,8 +251,9 @@ impl Scene {
         command.arg("--data").arg(&folder);
         command.args(["--listen", &format!("{address}:7411")]);
         if is_victim && kind == Kind::Corrupted {
-            let url = self.start_flip(host)?;
-            command.args(["--advertise", &url]);
+            // Others reach it through a relay at its other address.
+            self.start_flip(host)?;
+            command.args(["--advertise", self.network.other_address(host)]);
         }
         let process = Process::start(&name, command, &self.logs())?;
         process.line(START)?;
@@ -262,16 +263,16 @@ impl Scene {
         Ok(())
     }
 
-    /// A relay before the worker on `host`; gives its URL.
-    fn start_flip(&self, host: usize) -> Result<String> {
-        let address = self.network.address(host);
+    /// A relay before the worker on `host`.
+    fn start_flip(&self, host: usize) -> Result<()> {
         let mut command = self.network.command(host, &std::env::current_exe()?);
-        command.args(["flip", "--listen", &format!("{address}:7412")]);
-        command.args(["--to", &format!("{address}:7411")]);
+        let listen = format!("{}:7411", self.network.other_address(host));
+        command.args(["flip", "--listen", &listen]);
+        command.args(["--to", &format!("{}:7411", self.network.address(host))]);
         let flip = Process::start("flip", command, &self.logs())?;
         flip.line(START)?;
         lock(&self.flips).push(flip);
-        Ok(format!("http://{address}:7412"))
+        Ok(())
     }
 
     fn start_owner(&self, truth: &Truth, nth: u32) -> Result<()> {
