@@ -24,4 +24,5 @@ pub use messages::{
 pub use streams::{
     BUCKET, CARDS, JOBS, MOST_BYTES, RESULTS, beat_subject, consumer_of_owner, consumer_of_worker,
     control_subject, ensure, job_filter, job_subject, result_filter, result_subject, stop_subject,
+    watch_beats,
 };

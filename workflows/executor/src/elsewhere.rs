@@ -148,6 +148,22 @@ impl FarCall {
 }
 
 impl Executor {
+    /// What a second result of a node type means; unknown types give nothing that could differ.
+    pub fn exactness_of(&self, node_type: &str) -> flow_store::Exactness {
+        let node = self.registry().get(node_type);
+        node.map_or(flow_store::Exactness::Tolerant, |node| {
+            stored_exactness(node.spec().exactness)
+        })
+    }
+
+    /// Node types and versions it can run.
+    pub fn node_types(&self) -> BTreeMap<String, u32> {
+        let types = self.registry().iter().map(|node| node.spec());
+        types
+            .map(|spec| (spec.type_name.to_owned(), spec.version))
+            .collect()
+    }
+
     /// Run a call that came from another machine, with this machine's node types and store, which
     /// has the call's files. A result that the store has is not made again; a new one is committed.
     ///

@@ -1,5 +1,7 @@
 //! The cache of results: one folder per machine, shared by processes.
 
+mod outside;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

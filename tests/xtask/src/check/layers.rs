@@ -192,6 +192,7 @@ const PLACES: &[(&str, &[&str])] = &[
     ("hound", &["flow-studio"]),
     ("realfft", &["engine-pipelines"]),
     ("zip", &["engine-hub"]),
+    ("object_store", &["flow-cluster"]),
 ];
 
 fn level(name: &str) -> Option<u8> {

@@ -103,6 +103,15 @@ impl Link {
         self.client.max_payload()
     }
 
+    /// Wait until the server has what was told.
+    ///
+    /// # Errors
+    /// [`ClusterError::Stream`].
+    pub async fn flush(&self) -> Result<(), ClusterError> {
+        let flushed = self.client.flush().await;
+        flushed.map_err(|error| ClusterError::stream("reach the server", &error))
+    }
+
     /// Publish without waiting for anybody to hear it: for what is said again soon anyway.
     pub async fn tell<T: serde::Serialize + Sync>(&self, subject: String, message: &T) {
         let payload = serde_json::to_vec(message).unwrap_or_default();

@@ -56,7 +56,7 @@ impl Card {
         Some(Holder {
             id: self.advert.worker.clone(),
             url: self.url.clone(),
-            token: Token::of_text(&self.token)?,
+            token: Token::from_text(&self.token)?,
         })
     }
 }
@@ -133,7 +133,7 @@ impl HolderText {
         Some(Holder {
             id: self.id.clone(),
             url: self.url.clone(),
-            token: Token::of_text(&self.token)?,
+            token: Token::from_text(&self.token)?,
         })
     }
 }
@@ -296,6 +296,11 @@ impl CallText {
             inputs: call.inputs.keys().cloned().collect(),
             values: ports_to_text(&ports)?,
         })
+    }
+
+    /// Node and node type, for people.
+    pub fn about(&self) -> (String, String) {
+        (self.node.clone(), self.node_type.clone())
     }
 
     /// The call.

@@ -1,5 +1,6 @@
 //! Streams, buckets, consumers and subjects by name.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_nats::jetstream::kv;
@@ -8,6 +9,7 @@ use engine_base::Key;
 
 use super::connect::Link;
 use super::error::ClusterError;
+use super::messages::Beat;
 use crate::lease::LeaseId;
 use crate::names::WorkerId;
 
@@ -192,4 +194,24 @@ impl Link {
         found.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(found)
     }
+}
+
+/// The last sign of life of every worker that gives one within `listen`.
+///
+/// # Errors
+/// [`ClusterError::Stream`].
+pub async fn watch_beats(link: &Link, listen: Duration) -> Result<Vec<Beat>, ClusterError> {
+    use futures_util::StreamExt as _;
+    let beats = link.client.subscribe(beat_subject("*")).await;
+    let mut beats = beats.map_err(|error| ClusterError::stream("listen to workers", &error))?;
+    let mut last = BTreeMap::new();
+    let listened = tokio::time::timeout(listen, async {
+        while let Some(message) = beats.next().await {
+            if let Ok(beat) = serde_json::from_slice::<Beat>(&message.payload) {
+                last.insert(beat.worker.clone(), beat);
+            }
+        }
+    });
+    drop(listened.await);
+    Ok(last.into_values().collect())
 }
