@@ -11,8 +11,6 @@ mod error;
 mod receive;
 mod serve;
 mod shared;
-#[cfg(test)]
-mod tests;
 mod transfer;
 
 use std::collections::HashMap;

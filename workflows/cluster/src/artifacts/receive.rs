@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use engine_base::{ContentHash, ContentHasher};
 
 /// What has come of an artifact so far. The temporary file goes with it, unless it was adopted.
-#[derive(Debug)]
 pub(super) struct Partial {
     path: PathBuf,
     file: File,
