@@ -240,9 +240,13 @@ impl Owner {
                 over.notified().await;
             }));
         }
+        shared.lock().paused = settings.is_some_and(|settings| settings.paused);
         runtime.block_on(tend::claim(&shared))?;
         runtime.block_on(hear::catch_up(&shared))?;
         runtime.block_on(tend::read_cards(&shared))?;
+        if shared.lock().cards.is_empty() {
+            tracing::warn!("no worker has joined the cluster yet; the film waits for one");
+        }
         runtime.spawn(hear::beats(Arc::clone(&shared)));
         runtime.spawn(hear::results(Arc::clone(&shared)));
         runtime.spawn(hear::advisories(Arc::clone(&shared)));

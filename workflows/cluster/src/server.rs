@@ -78,6 +78,7 @@ impl Server {
         let dir = &options.dir;
         std::fs::create_dir_all(dir)
             .map_err(|error| ClusterError::file("make the cluster's folder", dir, &error))?;
+        end_leftover(dir);
         let mut secrets = Secrets::kept(dir, &options.workers)?;
         let tcp_port = free_port(options.bind, options.tcp_port, secrets.tcp_port)?;
         secrets.tcp_port = tcp_port;
@@ -269,13 +270,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(pid) = rustix::process::Pid::from_child(&self.child).into() {
-            let pid: rustix::process::Pid = pid;
-            drop(rustix::process::kill_process(
-                pid,
-                rustix::process::Signal::TERM,
-            ));
-        }
+        let pid = rustix::process::Pid::from_child(&self.child);
+        drop(rustix::process::kill_process(
+            pid,
+            rustix::process::Signal::TERM,
+        ));
         let began = Instant::now();
         while began.elapsed() < STOP {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -286,6 +285,31 @@ impl Drop for Server {
         // It had its time.
         drop(self.child.kill());
         drop(self.child.wait());
+    }
+}
+
+/// A server that an earlier start left behind when it was killed is ended: it holds the streams'
+/// files. Told by its process and by the configuration that it was started with.
+fn end_leftover(dir: &Path) {
+    let text = std::fs::read_to_string(dir.join("nats.pid")).unwrap_or_default();
+    let Some(pid) = text.trim().parse().ok().and_then(rustix::process::Pid::from_raw) else {
+        return;
+    };
+    let shown = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
+    let ours = dir.join(config::NAME);
+    let is_ours = || {
+        let command = std::fs::read(&shown).unwrap_or_default();
+        let mut words = command.split(|byte| *byte == 0);
+        words.any(|word| word == ours.as_os_str().as_encoded_bytes())
+    };
+    if !is_ours() {
+        return;
+    }
+    tracing::warn!("a nats-server of an earlier start still runs; it is ended");
+    drop(rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+    let began = Instant::now();
+    while is_ours() && began.elapsed() < STOP {
+        std::thread::sleep(LOOK);
     }
 }
 

@@ -84,7 +84,6 @@ pub(super) struct Shared {
     changed: Notify,
     /// Take nothing more; end when nothing is held.
     leave: CancelToken,
-    name_taken: CancelToken,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -205,6 +204,10 @@ async fn run(
     let link = Link::connect(&options.line, name.as_str()).await?;
     let settings = settings(&link).await?;
     PROTOCOL.common(settings.protocol, &format!("the cluster (longtake {})", settings.release))?;
+    if is_taken(&link, &name).await? {
+        let name = name.to_string();
+        return Err(ClusterError::NameTaken { name });
+    }
     let (listener, url) = listen(&link.address, options.listen, options.advertise.as_deref())?;
     let system = |what: &'static str, why: String| ClusterError::System { what, why };
     let token = Token::random().map_err(|why| system("draw a token", why))?;
@@ -241,7 +244,6 @@ async fn run(
         done: std::sync::atomic::AtomicU64::new(0),
         changed: Notify::new(),
         leave: stop.child(),
-        name_taken: CancelToken::new(),
         link,
     });
     let source = Arc::new(StoreArtifacts(Arc::new(shared.store.clone())));
@@ -253,7 +255,6 @@ async fn run(
     let serving = tokio::spawn(serving);
     tokio::spawn(stops(Arc::clone(&shared)));
     tokio::spawn(controls(Arc::clone(&shared)));
-    tokio::spawn(others(Arc::clone(&shared)));
     put_card(&shared).await?;
     tokio::spawn(beats(Arc::clone(&shared)));
     tokio::spawn(jobs(Arc::clone(&shared)));
@@ -265,10 +266,6 @@ async fn run(
     over.notify_waiters();
     // Whoever fetches from us gets a moment.
     drop(tokio::time::timeout(Duration::from_secs(1), serving).await);
-    if shared.name_taken.is_cancelled() {
-        let name = name.to_string();
-        return Err(ClusterError::NameTaken { name });
-    }
     Ok(())
 }
 
@@ -280,9 +277,6 @@ async fn leave(shared: &Arc<Shared>) {
     }
     locked(&shared.card).draining = true;
     shared.changed.notify_waiters();
-    if shared.name_taken.is_cancelled() {
-        return;
-    }
     drop(put_card(shared).await);
     shared.link.tell(beat_subject(shared.name().as_str()), &shared.beat()).await;
     while !shared.held().is_empty() {
@@ -380,28 +374,16 @@ async fn controls(shared: Arc<Shared>) {
     }
 }
 
-/// Another worker of the same name: whoever started later gives way.
-async fn others(shared: Arc<Shared>) {
-    let subject = beat_subject(shared.name().as_str());
-    let began = shared.clock.monotonic();
-    let own = locked(&shared.card).advert.start;
-    loop {
-        if let Ok(mut messages) = shared.link.client.subscribe(subject.clone()).await {
-            while let Some(message) = messages.next().await {
-                let Ok(beat) = serde_json::from_slice::<Beat>(&message.payload) else {
-                    continue;
-                };
-                let age = shared.clock.monotonic().saturating_sub(began);
-                // Beats of an earlier start may still be on their way for a moment.
-                let is_young = age > BEAT && age < BEAT * 6;
-                if beat.start != own && is_young {
-                    shared.name_taken.cancel();
-                    shared.leave.cancel();
-                }
-            }
-        }
-        tokio::time::sleep(AGAIN).await;
+/// Whether a worker of this name gives signs of life. One that was killed and is started again is
+/// let in after a moment of silence.
+async fn is_taken(link: &Link, name: &crate::names::WorkerId) -> Result<bool, ClusterError> {
+    if link.get::<Card>(CARDS, name.as_str()).await?.is_none() {
+        return Ok(false);
     }
+    let heard = link.client.subscribe(beat_subject(name.as_str())).await;
+    let mut heard = heard.map_err(|error| ClusterError::stream("listen to workers", &error))?;
+    let first = tokio::time::timeout(BEAT * 3, heard.next()).await;
+    Ok(matches!(first, Ok(Some(_))))
 }
 
 /// Take jobs from the worker's consumer, which is made again when it is gone.
@@ -439,7 +421,7 @@ async fn take(shared: &Arc<Shared>) -> Result<(), ClusterError> {
         .stream()
         .max_messages_per_batch(1)
         .expires(Duration::from_secs(10))
-        .heartbeat(Duration::from_secs(3))
+        .heartbeat(Duration::from_secs(1))
         .messages()
         .await
         .map_err(|error| failed(&error))?;

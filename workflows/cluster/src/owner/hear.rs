@@ -9,11 +9,11 @@ use futures_util::StreamExt as _;
 use serde::Deserialize;
 
 use super::Shared;
-use super::state::Sign;
+use super::state::{Sign, State};
 use super::tend::read_card;
 use crate::lease::{Failure, LeaseId};
 use crate::transport::{
-    Beat, ClusterError, RESULTS, ResultMessage, beat_subject, consumer_of_owner, result_filter,
+    AtJob, Beat, ClusterError, RESULTS, ResultMessage, beat_subject, consumer_of_owner, result_filter,
 };
 
 /// Before the server is asked again after a failure.
@@ -53,7 +53,10 @@ pub(super) async fn catch_up(shared: &Arc<Shared>) -> Result<(), ClusterError> {
                 // Its maker's card says where its files are.
                 drop(read_card(shared, &result.lease.worker).await);
                 shared.take_in(&result).await;
-                shared.lock().earlier.remove(&result.lease.key);
+                let key = result.lease.key;
+                shared.lock().earlier.remove(&key);
+                let db = shared.db.clone();
+                drop(tokio::task::spawn_blocking(move || db.remove_job(key)).await);
             }
             drop(message.ack().await);
         }
@@ -80,7 +83,7 @@ async fn take_results(shared: &Arc<Shared>) -> Result<(), ClusterError> {
         .stream()
         .max_messages_per_batch(64)
         .expires(Duration::from_secs(10))
-        .heartbeat(Duration::from_secs(3))
+        .heartbeat(Duration::from_secs(1))
         .messages()
         .await
         .map_err(|error| failed(&error))?;
@@ -141,6 +144,11 @@ fn take_sign(shared: &Arc<Shared>, beat: &Beat, now: Duration) -> Vec<LeaseId> {
         start: beat.start,
     };
     state.signs.insert(beat.worker.clone(), sign);
+    let is_ours = |state: &State, at: &AtJob| {
+        at.owner == shared.id && state.out.contains_key(&at.lease)
+    };
+    let others = beat.jobs.iter().filter(|at| !is_ours(&state, at)).count();
+    state.others.insert(beat.worker.clone(), others);
     for at in beat.jobs.iter().filter(|at| at.owner == shared.id) {
         let Some(out) = state.out.get_mut(&at.lease) else {
             // Adopted once its call is asked for again, until its lease runs out.
@@ -151,6 +159,11 @@ fn take_sign(shared: &Arc<Shared>, beat: &Beat, now: Duration) -> Vec<LeaseId> {
         };
         out.seen = Some(now);
         let job = out.lease.job;
+        if at.of > 0 {
+            let part = at.step as f64 / at.of as f64;
+            // Whether the lease is still good is looked at elsewhere.
+            let _is_live = state.dispatcher.progress(at.lease, part, now);
+        }
         if at.of > 0
             && let Some(waiting) = state.calls.get_mut(&job)
         {

@@ -35,6 +35,9 @@ impl Shared {
         loop {
             let mut given = false;
             for worker in &workers {
+                if !state.has_room(worker, now) {
+                    continue;
+                }
                 let Some(lease) = state.dispatcher.next_job(worker, now) else {
                     continue;
                 };

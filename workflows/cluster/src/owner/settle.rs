@@ -138,7 +138,7 @@ impl Shared {
                 }
                 let mut state = self.lock();
                 let job = state.out.get(&lease).map(|out| out.lease.job);
-                let (outcome, effects) = state.dispatcher.completed(lease, done, now);
+                let (outcome, effects) = state.dispatcher.job_done(lease, done, now);
                 if outcome != DoneOutcome::Refused
                     && let Some(waiting) = job.and_then(|job| state.calls.get_mut(&job))
                 {

@@ -13,6 +13,7 @@ use crate::artifacts::Fetched;
 use crate::dispatch::Dispatcher;
 use crate::job::JobId;
 use crate::lease::{Lease, LeaseId};
+use crate::names::WorkerId;
 use crate::transport::{Card, JobMessage};
 
 /// A call that waits for its end.
@@ -59,6 +60,9 @@ pub(super) struct Sign {
     pub(super) start: u64,
 }
 
+/// How long it takes to hear from every worker that is there.
+const SETTLE: Duration = Duration::from_millis(1500);
+
 pub(super) struct State {
     pub(super) dispatcher: Dispatcher,
     pub(super) calls: HashMap<JobId, Waiting>,
@@ -67,10 +71,14 @@ pub(super) struct State {
     pub(super) earlier: HashMap<Key, OutJob>,
     pub(super) cards: ByWorker<Card>,
     pub(super) signs: ByWorker<Sign>,
+    /// Jobs that a worker is at and that are not ours, or not yet adopted: it has no room.
+    pub(super) others: ByWorker<usize>,
     /// Since when the server can be reached; leases are not lost while it cannot.
     pub(super) reached_since: Duration,
     pub(super) was_reached: bool,
     pub(super) paused: bool,
+    /// Until then, workers that earlier leases name get nothing new: they may be at them still.
+    pub(super) settled: Duration,
     next_id: u64,
 }
 
@@ -83,6 +91,8 @@ impl State {
             earlier: jobs.iter().map(|job| (job.key, job.clone())).collect(),
             cards: BTreeMap::new(),
             signs: BTreeMap::new(),
+            others: BTreeMap::new(),
+            settled: now + SETTLE,
             reached_since: now,
             was_reached: true,
             paused: false,
@@ -94,6 +104,14 @@ impl State {
         let id = JobId(self.next_id);
         self.next_id += 1;
         id
+    }
+
+    /// Whether a worker has room for something new.
+    pub(super) fn has_room(&self, worker: &WorkerId, now: Duration) -> bool {
+        let mut earlier = self.earlier.values();
+        let may_be_busy = || earlier.any(|job| job.worker == worker.as_str());
+        self.others.get(worker).is_none_or(|others| *others == 0)
+            && (now >= self.settled || !may_be_busy())
     }
 
     /// The lease that an earlier start of this owner gave for a key.

@@ -20,9 +20,6 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Looks between those at the server's streams and settings.
 const SERVER_EVERY: u32 = 6;
 
-/// An owner that gave no sign for this long has no claim any more.
-const CLAIM_SECS: f64 = 15.0;
-
 /// Who hands out work.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Claim {
@@ -39,14 +36,18 @@ pub(super) async fn claim(shared: &Arc<Shared>) -> Result<(), ClusterError> {
         && there.owner != shared.id
     {
         // Clocks of two machines may differ: what counts is whether the claim is renewed.
-        tokio::time::sleep(Duration::from_millis(2500)).await;
-        let again: Option<Claim> = shared.link.get(BUCKET, "owner").await?;
-        let age = shared.clock.unix_millis().abs_diff(there.unix_millis) as f64 / 1000.0;
-        let renewed = again.is_some_and(|again| again.unix_millis != there.unix_millis);
-        if renewed || age < CLAIM_SECS / 3.0 {
-            return Err(ClusterError::Busy {
-                owner: format!("{} on {}", there.run, there.host),
-            });
+        for _look in 0..8 {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let again: Option<Claim> = shared.link.get(BUCKET, "owner").await?;
+            match again {
+                None => break,
+                Some(again) if again.unix_millis != there.unix_millis => {
+                    return Err(ClusterError::Busy {
+                        owner: format!("{} on {}", again.run, again.host),
+                    });
+                }
+                Some(_) => {}
+            }
         }
     }
     renew(shared).await
@@ -186,6 +187,7 @@ fn leases(shared: &Arc<Shared>) {
             shared.end_lease(&mut state, lease, true);
         }
         state.signs.remove(&worker);
+        state.others.remove(&worker);
         state.cards.remove(&worker);
         shared.carry_out(&mut state, &effects);
     }
@@ -242,7 +244,9 @@ async fn server(shared: &Arc<Shared>) -> Result<(), ClusterError> {
 async fn fill_again(shared: &Arc<Shared>) -> Result<(), ClusterError> {
     let out: Vec<Out> = {
         let state = shared.lock();
-        let waiting = state.out.values().filter(|out| !out.arrived && !out.message.is_empty());
+        let waiting = state.out.values().filter(|out| {
+            out.seen.is_none() && !out.arrived && !out.message.is_empty()
+        });
         waiting.cloned().collect()
     };
     for out in out {

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::secrets::{Secrets, write_private};
 use crate::names::WorkerId;
 use crate::transport::{
-    CARDS, ClusterError, JOBS, RESULTS, beat_subject, consumer_of_worker, control_subject, job_filter,
+    BUCKET, CARDS, ClusterError, JOBS, RESULTS, beat_subject, consumer_of_worker, control_subject, job_filter,
     stop_subject,
 };
 
@@ -52,22 +52,27 @@ fn rights(worker: Option<&WorkerId>, user: &str) -> Rights {
     let own = |of: fn(&WorkerId) -> String, any: &str| worker.map_or_else(|| any.to_owned(), of);
     let consumer = own(consumer_of_worker, "*");
     let jobs = own(job_filter, ">");
-    Rights {
-        publish: vec![
+    let mut publish = Vec::new();
+    for bucket in [CARDS, BUCKET] {
+        // A wildcard stands for a whole word only: each stream is named.
+        publish.push(format!("$JS.API.STREAM.INFO.KV_{bucket}"));
+        publish.push(format!("$JS.API.DIRECT.GET.KV_{bucket}.>"));
+        publish.push(format!("$JS.API.STREAM.MSG.GET.KV_{bucket}"));
+    }
+    publish.extend([
             beat_subject(name),
             "lt.results.*.*".to_owned(),
             "$JS.API.INFO".to_owned(),
             format!("$JS.API.STREAM.INFO.{JOBS}"),
             format!("$JS.API.STREAM.INFO.{RESULTS}"),
-            "$JS.API.STREAM.INFO.KV_*".to_owned(),
             format!("$JS.API.CONSUMER.INFO.{JOBS}.{consumer}"),
             format!("$JS.API.CONSUMER.CREATE.{JOBS}.{consumer}.{jobs}"),
             format!("$JS.API.CONSUMER.MSG.NEXT.{JOBS}.{consumer}"),
             format!("$JS.ACK.{JOBS}.{consumer}.>"),
-            "$JS.API.DIRECT.GET.KV_*.>".to_owned(),
-            "$JS.API.STREAM.MSG.GET.KV_*".to_owned(),
             format!("$KV.{CARDS}.{name}"),
-        ],
+    ]);
+    Rights {
+        publish,
         subscribe: vec![
             format!("_INBOX_{user}.>"),
             own(stop_subject, "lt.stop.*"),
