@@ -19,6 +19,7 @@ mod films;
 mod gpu;
 mod kernels;
 mod models;
+mod nats;
 mod setup;
 mod steps;
 mod suite;
@@ -41,7 +42,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Find missing system packages, print the one line that installs them; run it when root.
-    /// Then fetch the default models.
+    /// Then fetch the default models and the cluster's server.
     #[command(
         after_help = "Examples:\n  cargo xtask setup         install what is missing\n  \
                             cargo xtask setup --dry   only say what is missing (exit 1 if any)\n  \
@@ -234,7 +235,11 @@ fn main() -> ExitCode {
                 (false, Err(_)) if !dry => Ok(()),
                 (false, _) => models::run(mode),
             };
-            system.and(models)
+            let server = match &system {
+                Err(_) if !dry => Ok(()),
+                _ => nats::run(&root, mode),
+            };
+            system.and(models).and(server)
         }
         Task::Film { args } => film::run(&root, &args),
         Task::Films { length, seed, out } => films::run(&root, &length, seed, &out),

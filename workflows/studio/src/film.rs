@@ -261,6 +261,18 @@ impl Studio {
         Ok((plan, secs))
     }
 
+    /// The document of a film and its targets, as [`Studio::film`] would run them now.
+    pub(crate) fn film_document_of(
+        &self,
+        request: &FilmRequest,
+        watcher: &Arc<dyn Watcher>,
+    ) -> Result<(flow_graph::Document, Vec<String>), StudioError> {
+        let cancel = CancelToken::new();
+        let prepared = self.prepare(request, Given::Request, Wanted::Plan, watcher, &cancel)?;
+        let targets = targets(&prepared.film);
+        Ok((prepared.film.document, targets))
+    }
+
     fn prepare(
         &self,
         request: &FilmRequest,

@@ -1,5 +1,17 @@
 //! How much memory this process has taken.
 
+/// Memory of this machine and what is free of it, in bytes; 0 where the system does not say.
+pub(crate) fn machine_bytes() -> (u64, u64) {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let of = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.and_then(|line| line.trim().strip_suffix("kB"));
+        kib.and_then(|kib| kib.trim().parse::<u64>().ok())
+            .map_or(0, |kib| kib * 1024)
+    };
+    (of("MemTotal:"), of("MemAvailable:"))
+}
+
 /// Most resident memory so far in bytes; 0 where the system does not say.
 pub fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

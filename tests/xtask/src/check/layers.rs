@@ -128,7 +128,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "flow-cluster",
         level: 3,
-        may_use: &["flow-executor", "flow-store", "flow-http"],
+        may_use: &["flow-graph", "flow-executor", "flow-store", "flow-http"],
     },
     Layer {
         name: "flow-studio",
@@ -180,6 +180,8 @@ const PLACES: &[(&str, &[&str])] = &[
     ("wgpu", &["engine-wgpu"]),
     ("ort", &["engine-onnx"]),
     ("async-nats", &["flow-cluster"]),
+    ("rcgen", &["flow-cluster"]),
+    ("rustls", &["flow-cluster"]),
     ("axum", &["flow-http", "engine-serve", "flow-studio"]),
     ("rust-embed", &["flow-studio"]),
     ("ts-rs", &["flow-studio"]),
