@@ -292,7 +292,12 @@ impl Drop for Server {
 /// files. Told by its process and by the configuration that it was started with.
 fn end_leftover(dir: &Path) {
     let text = std::fs::read_to_string(dir.join("nats.pid")).unwrap_or_default();
-    let Some(pid) = text.trim().parse().ok().and_then(rustix::process::Pid::from_raw) else {
+    let Some(pid) = text
+        .trim()
+        .parse()
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+    else {
         return;
     };
     let shown = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
@@ -306,7 +311,10 @@ fn end_leftover(dir: &Path) {
         return;
     }
     tracing::warn!("a nats-server of an earlier start still runs; it is ended");
-    drop(rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+    drop(rustix::process::kill_process(
+        pid,
+        rustix::process::Signal::TERM,
+    ));
     let began = Instant::now();
     while is_ours() && began.elapsed() < STOP {
         std::thread::sleep(LOOK);

@@ -44,6 +44,9 @@ struct Arguments {
     /// Long cuts last as long as they are called; without it a fifth of that.
     #[arg(long)]
     full: bool,
+    /// The product's program (default: the one built beside this).
+    #[arg(long)]
+    program: Option<PathBuf>,
     /// Print nothing but the last line, which is JSON.
     #[arg(long)]
     json: bool,
@@ -102,7 +105,8 @@ fn run(arguments: &Arguments) -> Result<()> {
             println!("{text}");
         }
     };
-    let truth = Truth::make().context("cannot make the film without a cluster")?;
+    let truth = Truth::make(arguments.program.as_deref())
+        .context("cannot make the film without a cluster")?;
     say(format!(
         "the film alone: {} results, {:.1} s",
         truth.keys.len(),

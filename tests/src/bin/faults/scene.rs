@@ -41,8 +41,13 @@ pub(crate) fn worker_name(worker: usize) -> String {
     format!("w{}", worker + 1)
 }
 
-/// The product's program, which is built beside this one.
-fn program() -> Result<PathBuf> {
+/// The product's program: `named`, or the one built beside this one.
+fn program(named: Option<&Path>) -> Result<PathBuf> {
+    if let Some(named) = named {
+        return named
+            .canonicalize()
+            .with_context(|| format!("no such program: {}", named.display()));
+    }
     let this = std::env::current_exe().context("cannot find this program")?;
     let program = this.with_file_name("longtake-under-test");
     ensure!(program.is_file(), "not built yet: {}", program.display());
@@ -51,6 +56,7 @@ fn program() -> Result<PathBuf> {
 
 /// The film without a cluster.
 pub(crate) struct Truth {
+    program: PathBuf,
     film: SmallFilm,
     hashes: StreamHashes,
     pub(crate) keys: BTreeSet<Key>,
@@ -59,7 +65,8 @@ pub(crate) struct Truth {
 
 impl Truth {
     /// Makes it.
-    pub(crate) fn make() -> Result<Self> {
+    pub(crate) fn make(named: Option<&Path>) -> Result<Self> {
+        let program = program(named)?;
         let mut film = SmallFilm::new()?;
         SCRIPT.clone_into(&mut film.script);
         film.paint("door", 5)?;
@@ -67,7 +74,7 @@ impl Truth {
         film.write_script()?;
         let place = film.folder().join("alone");
         fs::create_dir_all(&place)?;
-        let mut command = Command::new(program()?);
+        let mut command = Command::new(&program);
         film_arguments(&mut command, &film, &place);
         let begun = Instant::now();
         let output = command.output().context("cannot start the program")?;
@@ -79,6 +86,7 @@ impl Truth {
         );
         let keys = count::results(&place.join("cache"))?.into_keys().collect();
         Ok(Self {
+            program,
             hashes: stream_hashes(&place.join("film.mp4"))?,
             film,
             keys,
@@ -127,7 +135,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     /// The hosts, with nobody on them yet.
-    pub(crate) fn open(fault: &Fault, _truth: &Truth) -> Result<Self> {
+    pub(crate) fn open(fault: &Fault, truth: &Truth) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("longtake-faults-")
             .tempdir_in(scratch()?)?;
@@ -149,7 +157,7 @@ impl Scene {
             server: Mutex::default(),
             mounts: Mutex::default(),
             network,
-            program: program()?,
+            program: truth.program.clone(),
             folder,
         })
     }
@@ -248,7 +256,7 @@ impl Scene {
         command.env("LONGTAKE_CACHE", folder.join("cache"));
         let address = self.network.address(host);
         command.args(["worker", "--json", "--join", join, "--name", &name]);
-        command.arg("--data").arg(&folder);
+        command.arg("--data").arg(folder.join("cache"));
         command.args(["--listen", &format!("{address}:7411")]);
         if is_victim && kind == Kind::Corrupted {
             // Others reach it through a relay at its other address.

@@ -48,10 +48,17 @@ impl Shared {
                     self.carry_out(state, &effects);
                     continue;
                 };
-                let others = state.cards.values().filter(|card| card.advert.worker != *worker);
+                let others = state
+                    .cards
+                    .values()
+                    .filter(|card| card.advert.worker != *worker);
                 let others = others.filter_map(crate::transport::Card::holder);
                 let mut holders = vec![HolderText::from(&self.own)];
-                holders.extend(others.take(HOLDERS_MOST).map(|holder| HolderText::from(&holder)));
+                holders.extend(
+                    others
+                        .take(HOLDERS_MOST)
+                        .map(|holder| HolderText::from(&holder)),
+                );
                 let out = Out {
                     lease: lease.clone(),
                     subject: job_subject(worker, &lease.key),
