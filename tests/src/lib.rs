@@ -10,7 +10,6 @@ pub mod graphs;
 pub mod load;
 pub mod long_film;
 pub mod machine;
-pub mod network;
 pub mod receipt;
 
 pub use machine::Machine;

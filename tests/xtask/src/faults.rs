@@ -33,8 +33,15 @@ pub(crate) fn run(root: &Path, order: &Order<'_>) -> Result<()> {
     let target = film::target_folder(root)?;
     steps::pass(
         Command::new(film::cargo())
-            .args(["build", "--locked", "--package", "longtake-tests"])
-            .args(["--bin", "longtake-faults", "--bin", "longtake-under-test"])
+            .args(["build", "--locked", "--package", "longtake-faults"])
+            .args([
+                "--package",
+                "flow-cli",
+                "--bin",
+                "longtake-faults",
+                "--bin",
+                "longtake",
+            ])
             .current_dir(root),
     )?;
     let mut faults = Command::new(target.join("debug/longtake-faults"));

@@ -40,7 +40,11 @@ pub(crate) fn store(dir: &Path) -> Store {
         clock: Arc::new(ManualClock::at(0)),
         faults: Faults::none(),
     };
-    Store::open(dir, options).unwrap()
+    // Opening waits for a runtime of its own, which a thread of another one may not.
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| Store::open(dir, options).unwrap());
+        opening.join().unwrap()
+    })
 }
 
 /// A folder for the stores of a test.

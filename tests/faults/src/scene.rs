@@ -11,9 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use engine_base::Key;
-use flow_media::mux::{StreamHashes, stream_hashes};
-use longtake_tests::film::{SmallFilm, scratch};
-use longtake_tests::network::{Kind as NetKind, Links, Network, Process};
+use longtake_faults::network::{Kind as NetKind, Links, Network, Process};
 use serde_json::Value;
 
 use crate::count::{self, Worker};
@@ -24,6 +22,9 @@ pub(crate) const WORKERS: usize = 3;
 
 /// The six-shot film.
 const SCRIPT: &str = include_str!("film.md");
+
+/// Its pictures.
+const STILLS: &[&str] = &["shore", "lamp", "stair", "sea", "door", "light"];
 
 /// How long a lease lasts without a sign of life.
 const LEASE_SECS: u64 = 3;
@@ -41,6 +42,51 @@ pub(crate) fn worker_name(worker: usize) -> String {
     format!("w{}", worker + 1)
 }
 
+/// A still in colours and lines of its own.
+fn paint(path: &Path, nth: usize) -> Result<()> {
+    let filter = format!("hue=h={}", nth * 60);
+    let status = Command::new("ffmpeg")
+        .args(["-v", "error", "-y", "-f", "lavfi"])
+        .args(["-i", "testsrc2=size=320x200:rate=1"])
+        .args(["-vf", &filter, "-frames:v", "1"])
+        .arg(path)
+        .status()
+        .context("cannot start ffmpeg")?;
+    ensure!(
+        status.success(),
+        "cannot paint {}: {status}",
+        path.display()
+    );
+    Ok(())
+}
+
+/// Hashes of what each stream of a film holds, whatever its container says of when it was made.
+fn stream_hashes(film: &Path) -> Result<String> {
+    let output = Command::new("ffmpeg")
+        .args(["-v", "error", "-i"])
+        .arg(film)
+        .args(["-map", "0", "-c", "copy", "-f", "streamhash", "-"])
+        .output()
+        .context("cannot start ffmpeg")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(
+        output.status.success() && !text.is_empty(),
+        "cannot read the film: {}: {}",
+        String::from_utf8_lossy(&output.stderr).trim(),
+        film.display()
+    );
+    Ok(text)
+}
+
+/// A folder for what a run leaves, on the disk of the build.
+fn scratch() -> Result<PathBuf> {
+    let this = std::env::current_exe().context("cannot find this program")?;
+    let target = this.ancestors().nth(2).unwrap_or(&this);
+    let folder = target.join("scratch");
+    fs::create_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
+    Ok(folder)
+}
+
 /// The product's program: `named`, or the one built beside this one.
 fn program(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(named) = named {
@@ -49,7 +95,7 @@ fn program(named: Option<&Path>) -> Result<PathBuf> {
             .with_context(|| format!("no such program: {}", named.display()));
     }
     let this = std::env::current_exe().context("cannot find this program")?;
-    let program = this.with_file_name("longtake-under-test");
+    let program = this.with_file_name("longtake");
     ensure!(program.is_file(), "not built yet: {}", program.display());
     Ok(program)
 }
@@ -57,8 +103,8 @@ fn program(named: Option<&Path>) -> Result<PathBuf> {
 /// The film without a cluster.
 pub(crate) struct Truth {
     program: PathBuf,
-    film: SmallFilm,
-    hashes: StreamHashes,
+    film: tempfile::TempDir,
+    hashes: String,
     pub(crate) keys: BTreeSet<Key>,
     pub(crate) wall: Duration,
 }
@@ -67,15 +113,17 @@ impl Truth {
     /// Makes it.
     pub(crate) fn make(named: Option<&Path>) -> Result<Self> {
         let program = program(named)?;
-        let mut film = SmallFilm::new()?;
-        SCRIPT.clone_into(&mut film.script);
-        film.paint("door", 5)?;
-        film.paint("light", 6)?;
-        film.write_script()?;
-        let place = film.folder().join("alone");
+        let film = tempfile::Builder::new()
+            .prefix("longtake-faults-film-")
+            .tempdir_in(scratch()?)?;
+        fs::write(film.path().join("film.md"), SCRIPT)?;
+        for (nth, name) in STILLS.iter().enumerate() {
+            paint(&film.path().join(format!("{name}.png")), nth)?;
+        }
+        let place = film.path().join("alone");
         fs::create_dir_all(&place)?;
         let mut command = Command::new(&program);
-        film_arguments(&mut command, &film, &place);
+        film_arguments(&mut command, film.path(), &place);
         let begun = Instant::now();
         let output = command.output().context("cannot start the program")?;
         let wall = begun.elapsed();
@@ -95,7 +143,7 @@ impl Truth {
     }
 }
 
-fn film_arguments(command: &mut Command, film: &SmallFilm, place: &Path) {
+fn film_arguments(command: &mut Command, film: &Path, place: &Path) {
     command.env("LONGTAKE_CACHE", place.join("cache"));
     command.env_remove("LONGTAKE_FAULT");
     command.args([
@@ -106,8 +154,8 @@ fn film_arguments(command: &mut Command, film: &SmallFilm, place: &Path) {
         "--mute",
         "--no-upscale",
     ]);
-    command.arg("--script").arg(film.script_path());
-    command.arg("--stills").arg(film.folder());
+    command.arg("--script").arg(film.join("film.md"));
+    command.arg("--stills").arg(film);
     command.arg("--out").arg(place.join("film.mp4"));
 }
 
@@ -286,7 +334,7 @@ impl Scene {
     fn start_owner(&self, truth: &Truth, nth: u32) -> Result<()> {
         let mut command = self.network.command(0, &self.program);
         fs::create_dir_all(self.owner_folder())?;
-        film_arguments(&mut command, &truth.film, &self.owner_folder());
+        film_arguments(&mut command, truth.film.path(), &self.owner_folder());
         command.arg("--cluster").arg(self.server_folder());
         let owner = Process::start(&format!("owner{nth}"), command, &self.logs())?;
         *lock(&self.owner) = Some(owner);
@@ -377,10 +425,12 @@ impl Scene {
         let by_workers: usize = workers.iter().map(|worker| worker.made.len()).sum();
         ensure!(by_workers > 0, "no worker made anything: nothing was shown");
         if kind == Kind::Corrupted {
-            let changed = lock(&self.flips)
+            let flips = lock(&self.flips);
+            // One line says that it is ready.
+            let changed: usize = flips
                 .iter()
-                .map(|flip| flip.said().lines().count() - 1);
-            let changed: usize = changed.sum();
+                .map(|flip| flip.said().lines().count().saturating_sub(1))
+                .sum();
             ensure!(
                 changed > 0,
                 "no artifact of the victim was asked for: nothing was shown"

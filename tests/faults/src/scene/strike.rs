@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use longtake_tests::network::process::send;
+use longtake_faults::network::process::send;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -117,7 +117,7 @@ impl Scene {
         let id = self.server_program()?;
         let Some(up) = lock(&self.server)
             .as_ref()
-            .map(longtake_tests::network::Process::id)
+            .map(longtake_faults::network::Process::id)
         else {
             bail!("there is no server")
         };

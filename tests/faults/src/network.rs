@@ -5,6 +5,7 @@
 //! Names are unique to a run; everything is gone when the [`Network`] is dropped. It starts `ip`
 //! and its relay, and ends nothing that it did not start.
 
+pub mod echo;
 pub mod flip;
 pub mod process;
 pub mod tun;

@@ -13,7 +13,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
+use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
 /// `TUNSETIFF` of linux/if_tun.h.
 const SET_INTERFACE: Opcode = opcode::write::<i32>(b'T', 202);
@@ -23,6 +23,7 @@ const FLAGS: i16 = 0x0001 | 0x1000;
 
 /// `struct ifreq` of linux/if.h, as far as it is used here; 40 bytes.
 #[repr(C)]
+#[allow(dead_code, reason = "the system reads the fields")]
 struct InterfaceRequest {
     name: [u8; 16],
     flags: i16,
@@ -75,11 +76,11 @@ fn attach(name: &str) -> io::Result<File> {
         .read(true)
         .write(true)
         .open("/dev/net/tun")?;
-    // SAFETY: TUNSETIFF reads one `struct ifreq` (40 bytes, laid out as above) through the pointer
-    // and keeps nothing of it; `Setter` passes a pointer to a value that lives through the call.
+    // SAFETY: TUNSETIFF reads and writes one `struct ifreq` (40 bytes, laid out as above, any bytes
+    // of it valid) through the pointer and keeps nothing of it; `Updater` borrows ours meanwhile.
     let set = unsafe {
-        let setter = Setter::<SET_INTERFACE, InterfaceRequest>::new(request);
-        ioctl(&device, setter)
+        let update = Updater::<SET_INTERFACE, InterfaceRequest>::new(&mut request);
+        ioctl(&device, update)
     };
     set?;
     Ok(device)

@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Parser, Subcommand};
-use longtake_tests::network::{flip, tun};
-use longtake_tests::receipt::Measured;
-use longtake_tests::{Better, Receipt};
+use longtake_faults::network::{echo, flip, tun};
+use longtake_faults::receipt::Measured;
+use longtake_faults::{Better, Receipt};
 
 use fault::{FAULTS, Fault, Moment};
 use scene::{Scene, Truth};
@@ -70,6 +70,24 @@ enum Part {
         seed: u64,
         /// `DEVICE=NAMESPACE=ADDRESS` of each host.
         ends: Vec<String>,
+    },
+    /// Send back what is sent.
+    Echo {
+        /// Where to listen.
+        #[arg(long)]
+        listen: String,
+    },
+    /// Send bytes to where they are sent back; prints milliseconds of the first byte and of all.
+    Ask {
+        /// Where to.
+        #[arg(long)]
+        to: String,
+        /// How many.
+        #[arg(long)]
+        count: usize,
+        /// How long silence is borne.
+        #[arg(long)]
+        patience_millis: u64,
     },
     /// Relay connections and change a byte of every answer.
     Flip {
@@ -228,6 +246,16 @@ fn main() -> ExitCode {
                 None => Err(anyhow::anyhow!("expected DEVICE=NAMESPACE=ADDRESS")),
             }
         }
+        Some(Part::Echo { listen }) => {
+            echo::serve(listen).with_context(|| format!("cannot answer on {listen}"))
+        }
+        Some(Part::Ask {
+            to,
+            count,
+            patience_millis,
+        }) => echo::ask(to, *count, Duration::from_millis(*patience_millis))
+            .map(|(first, all)| println!("{} {}", first.as_millis(), all.as_millis()))
+            .with_context(|| format!("cannot ask {to}")),
         Some(Part::Flip { listen, to }) => {
             flip::relay(listen, to).with_context(|| format!("cannot relay from {listen} to {to}"))
         }
