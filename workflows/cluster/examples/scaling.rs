@@ -132,7 +132,7 @@ impl Travels for Known {
 
     fn size(&self, call: &FarCall) -> u64 {
         match call.inputs.get("micros").map(Vec::as_slice) {
-            Some([StoredValue::Small(micros)]) => micros.as_int().unwrap_or(1).unsigned_abs(),
+            Some([StoredValue::Small(micros)]) => micros.as_i64().unwrap_or(1).unsigned_abs(),
             _ => 1,
         }
     }
