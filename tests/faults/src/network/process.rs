@@ -152,6 +152,6 @@ impl Drop for Process {
 pub fn send(id: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
         // It may have ended just now.
-        drop(kill_process(pid, signal));
+        kill_process(pid, signal).ok();
     }
 }
