@@ -389,7 +389,11 @@ pub fn cluster_doctor(store: &Path, cluster: Option<&str>) -> Result<Vec<Finding
     };
     let status = cluster_status(cluster)?;
     let answers = super::status::block_on(async { Ok(ask(&status).await) })?;
-    Ok(diagnose(&host, release, Some((&status, answers.as_slice()))))
+    Ok(diagnose(
+        &host,
+        release,
+        Some((&status, answers.as_slice())),
+    ))
 }
 
 #[cfg(test)]
@@ -488,7 +492,11 @@ mod tests {
             Err("x".to_owned()),
             Err("refused".to_owned()),
         ];
-        let found = bad(&diagnose(&host, "1.0.0", Some((&status, answers.as_slice()))));
+        let found = bad(&diagnose(
+            &host,
+            "1.0.0",
+            Some((&status, answers.as_slice())),
+        ));
         assert_eq!(
             found,
             [
