@@ -271,10 +271,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
-        drop(rustix::process::kill_process(
-            pid,
-            rustix::process::Signal::TERM,
-        ));
+        ask_to_end(pid);
         let began = Instant::now();
         while began.elapsed() < STOP {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -285,6 +282,12 @@ impl Drop for Server {
         // It had its time.
         drop(self.child.kill());
         drop(self.child.wait());
+    }
+}
+
+fn ask_to_end(pid: rustix::process::Pid) {
+    if let Err(error) = rustix::process::kill_process(pid, rustix::process::Signal::TERM) {
+        tracing::debug!(%error, "nats-server had ended already");
     }
 }
 
@@ -306,7 +309,7 @@ fn end_leftover(dir: &Path) {
         return;
     }
     tracing::warn!("a nats-server of an earlier start still runs; it is ended");
-    drop(rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+    ask_to_end(pid);
     let began = Instant::now();
     while is_ours() && began.elapsed() < STOP {
         std::thread::sleep(LOOK);

@@ -1,6 +1,5 @@
 //! The server's configuration file and certificate.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -69,6 +68,8 @@ fn rights(worker: Option<&WorkerId>, user: &str) -> Rights {
             format!("$JS.API.CONSUMER.CREATE.{JOBS}.{consumer}.{jobs}"),
             format!("$JS.API.CONSUMER.MSG.NEXT.{JOBS}.{consumer}"),
             format!("$JS.ACK.{JOBS}.{consumer}.>"),
+            // As newer servers name it: with domain and account before the stream.
+            format!("$JS.ACK.*.*.{JOBS}.{consumer}.>"),
             format!("$KV.{CARDS}.{name}"),
     ]);
     Rights {
@@ -95,10 +96,8 @@ fn user(out: &mut String, user: &str, password: &str, rights: Option<&Rights>) {
             list(&rights.subscribe)
         )
     });
-    // Writing to a text cannot fail.
-    drop(writeln!(
-        out,
-        "    {{ user: \"{user}\", password: \"{password}\"{rights} }}"
+    out.push_str(&format!(
+        "    {{ user: \"{user}\", password: \"{password}\"{rights} }}\n"
     ));
 }
 
@@ -111,8 +110,7 @@ fn text(dir: &Path, address: SocketAddr, tls: bool, secrets: &Secrets) -> String
     let pid_file = quoted(&dir.join("nats.pid"));
     let log = quoted(&dir.join(LOG));
     // Acknowledged means on disk: the default would lose two minutes at a loss of power.
-    drop(write!(
-        out,
+    out.push_str(&format!(
         "# Written by `longtake cluster up`, again at every start.\n\
          host: \"{host}\"\nport: {}\nserver_name: \"longtake\"\n\
          max_payload: 1MB\npid_file: {pid_file}\nlog_file: {log}\nlogfile_size_limit: 16MB\n\
@@ -124,8 +122,7 @@ fn text(dir: &Path, address: SocketAddr, tls: bool, secrets: &Secrets) -> String
     if tls {
         let cert = quoted(&dir.join(CERTIFICATE));
         let key = quoted(&dir.join(PRIVATE_KEY));
-        drop(write!(
-            out,
+        out.push_str(&format!(
             "tls {{\n  cert_file: {cert}\n  key_file: {key}\n  timeout: 5\n}}\n"
         ));
     }
