@@ -158,6 +158,9 @@ fn id_of(db: &ClusterDb) -> Result<String, ClusterError> {
 }
 
 /// What is known of costs, with first guesses for the rest.
+///
+/// # Errors
+/// [`ClusterError::Store`].
 pub fn costs_of(db: &ClusterDb, travels: &dyn Travels) -> Result<CostModel, ClusterError> {
     let rows = db.costs()?;
     let rows: Vec<CostRow> = rows

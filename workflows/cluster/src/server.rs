@@ -271,10 +271,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
-        drop(rustix::process::kill_process(
-            pid,
-            rustix::process::Signal::TERM,
-        ));
+        ask_to_end(pid);
         let began = Instant::now();
         while began.elapsed() < STOP {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -288,16 +285,17 @@ impl Drop for Server {
     }
 }
 
+fn ask_to_end(pid: rustix::process::Pid) {
+    if let Err(error) = rustix::process::kill_process(pid, rustix::process::Signal::TERM) {
+        tracing::debug!(%error, "nats-server had ended already");
+    }
+}
+
 /// A server that an earlier start left behind when it was killed is ended: it holds the streams'
 /// files. Told by its process and by the configuration that it was started with.
 fn end_leftover(dir: &Path) {
     let text = std::fs::read_to_string(dir.join("nats.pid")).unwrap_or_default();
-    let Some(pid) = text
-        .trim()
-        .parse()
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
-    else {
+    let Some(pid) = text.trim().parse().ok().and_then(rustix::process::Pid::from_raw) else {
         return;
     };
     let shown = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
@@ -311,10 +309,7 @@ fn end_leftover(dir: &Path) {
         return;
     }
     tracing::warn!("a nats-server of an earlier start still runs; it is ended");
-    drop(rustix::process::kill_process(
-        pid,
-        rustix::process::Signal::TERM,
-    ));
+    ask_to_end(pid);
     let began = Instant::now();
     while is_ours() && began.elapsed() < STOP {
         std::thread::sleep(LOOK);

@@ -46,7 +46,7 @@ pub struct WorkerOptions {
     pub executor: Executor,
     /// Where it serves its store; absent means this machine's address towards the server, any port.
     pub listen: Option<SocketAddr>,
-    /// Host by which others reach it; absent means the address it listens on.
+    /// Host, or whole URL, by which others reach it; absent means the address it listens on.
     pub advertise: Option<String>,
     /// Threads that one job may use.
     pub threads: usize,
@@ -91,12 +91,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    pub(super) fn held(&self) -> MutexGuard<'_, BTreeMap<(String, u64), Held>> {
+    fn held(&self) -> MutexGuard<'_, BTreeMap<(String, u64), Held>> {
         locked(&self.held)
-    }
-
-    fn is_draining(&self) -> bool {
-        locked(&self.card).draining
     }
 
     fn beat(&self) -> Beat {
@@ -189,6 +185,9 @@ pub(crate) fn listen(
         address.set_ip(address_towards(server));
     }
     let url = match advertise {
+        Some(url) if url.starts_with("http://") || url.starts_with("https://") => {
+            url.trim_end_matches('/').to_owned()
+        }
         Some(host) => format!("http://{host}:{}", address.port()),
         None => format!("http://{address}"),
     };

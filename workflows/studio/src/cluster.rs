@@ -172,7 +172,7 @@ pub struct WorkerRequest {
     pub name: Option<String>,
     /// Where it serves its store.
     pub listen: Option<SocketAddr>,
-    /// Host by which others reach it.
+    /// Host, or whole URL, by which others reach it.
     pub advertise: Option<String>,
     /// Memory that its jobs may take; absent means the machine's.
     pub memory_bytes: Option<u64>,

@@ -1,5 +1,6 @@
 //! A film from a script: project, files, plan, run, export.
 
+mod document;
 mod import;
 mod made_from;
 mod manner;
@@ -259,18 +260,6 @@ impl Studio {
         plan.warnings = prepared.warnings;
         let secs = prepared.plan.frames as f64 / prepared.plan.format.fps.as_f64();
         Ok((plan, secs))
-    }
-
-    /// The document of a film and its targets, as [`Studio::film`] would run them now.
-    pub(crate) fn film_document_of(
-        &self,
-        request: &FilmRequest,
-        watcher: &Arc<dyn Watcher>,
-    ) -> Result<(flow_graph::Document, Vec<String>), StudioError> {
-        let cancel = CancelToken::new();
-        let prepared = self.prepare(request, Given::Request, Wanted::Plan, watcher, &cancel)?;
-        let targets = targets(&prepared.film);
-        Ok((prepared.film.document, targets))
     }
 
     fn prepare(

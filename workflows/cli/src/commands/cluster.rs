@@ -134,8 +134,8 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
 
-    /// Host by which others reach it
-    #[arg(long, value_name = "HOST")]
+    /// Host, or URL with its port, by which others reach it
+    #[arg(long, value_name = "HOST|URL")]
     advertise: Option<String>,
 
     /// Memory that its jobs may take, such as 12GB (default: the machine's)

@@ -42,6 +42,10 @@ impl Shared {
                     continue;
                 };
                 given = true;
+                tracing::info!(
+                    key = %lease.key, lease = lease.id.0, worker = %worker,
+                    delivery = lease.delivery, duplicate = lease.duplicate, "handed out"
+                );
                 let waiting = state.calls.get(&lease.job);
                 let Some(call) = waiting.map(|waiting| waiting.call.clone()) else {
                     let effects = state.dispatcher.cancel(lease.job, now);

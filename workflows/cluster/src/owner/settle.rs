@@ -145,6 +145,8 @@ impl Shared {
                 for worker in liars(files.iter().flat_map(|file| &file.corrupt)) {
                     self.distrust(&worker, result);
                 }
+                let (key, worker) = (result.lease.key, &result.lease.worker);
+                tracing::info!(%key, lease = lease.0, %worker, reused = made.reused, "taken in");
                 let mut state = self.lock();
                 let job = state.out.get(&lease).map(|out| out.lease.job);
                 let (outcome, effects) = state.dispatcher.job_done(lease, done, now);
@@ -159,6 +161,8 @@ impl Shared {
                 self.assign(&mut state);
             }
             Ok((made, files)) => {
+                let (key, worker) = (result.lease.key, &result.lease.worker);
+                tracing::info!(%key, lease = lease.0, %worker, reused = made.reused, "came late");
                 // Of an earlier start of ours, or a lease that was lost: made all the same.
                 let store = self.store.clone();
                 let commit = result.to_commit(made);

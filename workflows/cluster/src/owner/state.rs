@@ -109,7 +109,7 @@ impl State {
     /// Whether a worker has room for something new.
     pub(super) fn has_room(&self, worker: &WorkerId, now: Duration) -> bool {
         let mut earlier = self.earlier.values();
-        let may_be_busy = || earlier.any(|job| job.worker == worker.as_str());
+        let mut may_be_busy = || earlier.any(|job| job.worker == worker.as_str());
         self.others.get(worker).is_none_or(|others| *others == 0)
             && (now >= self.settled || !may_be_busy())
     }

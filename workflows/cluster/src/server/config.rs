@@ -1,14 +1,13 @@
 //! The server's configuration file and certificate.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 
 use super::secrets::{Secrets, write_private};
 use crate::names::WorkerId;
 use crate::transport::{
-    BUCKET, CARDS, ClusterError, JOBS, RESULTS, beat_subject, consumer_of_worker, control_subject,
-    job_filter, stop_subject,
+    BUCKET, CARDS, ClusterError, JOBS, RESULTS, beat_subject, consumer_of_worker, control_subject, job_filter,
+    stop_subject,
 };
 
 /// The configuration file.
@@ -60,16 +59,18 @@ fn rights(worker: Option<&WorkerId>, user: &str) -> Rights {
         publish.push(format!("$JS.API.STREAM.MSG.GET.KV_{bucket}"));
     }
     publish.extend([
-        beat_subject(name),
-        "lt.results.*.*".to_owned(),
-        "$JS.API.INFO".to_owned(),
-        format!("$JS.API.STREAM.INFO.{JOBS}"),
-        format!("$JS.API.STREAM.INFO.{RESULTS}"),
-        format!("$JS.API.CONSUMER.INFO.{JOBS}.{consumer}"),
-        format!("$JS.API.CONSUMER.CREATE.{JOBS}.{consumer}.{jobs}"),
-        format!("$JS.API.CONSUMER.MSG.NEXT.{JOBS}.{consumer}"),
-        format!("$JS.ACK.{JOBS}.{consumer}.>"),
-        format!("$KV.{CARDS}.{name}"),
+            beat_subject(name),
+            "lt.results.*.*".to_owned(),
+            "$JS.API.INFO".to_owned(),
+            format!("$JS.API.STREAM.INFO.{JOBS}"),
+            format!("$JS.API.STREAM.INFO.{RESULTS}"),
+            format!("$JS.API.CONSUMER.INFO.{JOBS}.{consumer}"),
+            format!("$JS.API.CONSUMER.CREATE.{JOBS}.{consumer}.{jobs}"),
+            format!("$JS.API.CONSUMER.MSG.NEXT.{JOBS}.{consumer}"),
+            format!("$JS.ACK.{JOBS}.{consumer}.>"),
+            // As newer servers name it: with domain and account before the stream.
+            format!("$JS.ACK.*.*.{JOBS}.{consumer}.>"),
+            format!("$KV.{CARDS}.{name}"),
     ]);
     Rights {
         publish,
@@ -95,10 +96,8 @@ fn user(out: &mut String, user: &str, password: &str, rights: Option<&Rights>) {
             list(&rights.subscribe)
         )
     });
-    // Writing to a text cannot fail.
-    drop(writeln!(
-        out,
-        "    {{ user: \"{user}\", password: \"{password}\"{rights} }}"
+    out.push_str(&format!(
+        "    {{ user: \"{user}\", password: \"{password}\"{rights} }}\n"
     ));
 }
 
@@ -111,8 +110,7 @@ fn text(dir: &Path, address: SocketAddr, tls: bool, secrets: &Secrets) -> String
     let pid_file = quoted(&dir.join("nats.pid"));
     let log = quoted(&dir.join(LOG));
     // Acknowledged means on disk: the default would lose two minutes at a loss of power.
-    drop(write!(
-        out,
+    out.push_str(&format!(
         "# Written by `longtake cluster up`, again at every start.\n\
          host: \"{host}\"\nport: {}\nserver_name: \"longtake\"\n\
          max_payload: 1MB\npid_file: {pid_file}\nlog_file: {log}\nlogfile_size_limit: 16MB\n\
@@ -124,8 +122,7 @@ fn text(dir: &Path, address: SocketAddr, tls: bool, secrets: &Secrets) -> String
     if tls {
         let cert = quoted(&dir.join(CERTIFICATE));
         let key = quoted(&dir.join(PRIVATE_KEY));
-        drop(write!(
-            out,
+        out.push_str(&format!(
             "tls {{\n  cert_file: {cert}\n  key_file: {key}\n  timeout: 5\n}}\n"
         ));
     }
@@ -168,11 +165,7 @@ mod tests {
         assert!(own.publish.iter().any(|s| s.ends_with("lt.jobs.spark-1.*")));
         assert!(!own.publish.iter().any(|s| s.starts_with("lt.jobs")));
         let any = rights(None, "worker");
-        assert!(
-            !any.publish
-                .iter()
-                .any(|s| s.contains("STREAM.DELETE") || s.contains("STREAM.CREATE"))
-        );
+        assert!(!any.publish.iter().any(|s| s.contains("STREAM.DELETE") || s.contains("STREAM.CREATE")));
     }
 
     #[test]
@@ -182,12 +175,7 @@ mod tests {
             worker: "w".into(),
             ..Secrets::default()
         };
-        let text = text(
-            Path::new("/x \"y"),
-            "127.0.0.1:4222".parse().unwrap(),
-            false,
-            &secrets,
-        );
+        let text = text(Path::new("/x \"y"), "127.0.0.1:4222".parse().unwrap(), false, &secrets);
         assert!(text.contains("sync_interval: always"));
         assert!(text.contains("host: \"127.0.0.1\"") && !text.contains("tls"));
         assert!(text.contains("\"/x \\\"y/jetstream\""), "{text}");

@@ -72,7 +72,9 @@ impl Link {
                 ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
                     ClusterError::Refused { address }
                 }
-                ConnectErrorKind::Tls if !line.fingerprint.is_empty() => {
+                _ if !line.fingerprint.is_empty()
+                    && error.to_string().to_lowercase().contains("certificate") =>
+                {
                     let expected = line.fingerprint.chars().take(16).collect();
                     ClusterError::Certificate { address, expected }
                 }

@@ -235,13 +235,10 @@ pub struct ResultMessage {
 }
 
 fn to_hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut hex = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a text cannot fail.
-        drop(write!(hex, "{byte:02x}"));
-    }
-    hex
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| DIGITS.get(usize::from(value)).map_or('0', |d| char::from(*d));
+    let pairs = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    pairs.collect()
 }
 
 fn of_hex(text: &str) -> Result<Vec<u8>, String> {
