@@ -233,7 +233,10 @@ impl Executor {
         let outcome = guard(spec.type_name, || node.run(&context, &call))?;
         let wall = self.clock().monotonic().saturating_sub(start);
         let Outcome::Values(outputs) = outcome else {
-            let what = format!("{:?} gives a graph: it runs at its owner only", spec.type_name);
+            let what = format!(
+                "{:?} gives a graph: it runs at its owner only",
+                spec.type_name
+            );
             return Err(NodeError::new(Code::Refused, what).into());
         };
         // Once cancelled nothing is kept: the lease may be another worker's by now.

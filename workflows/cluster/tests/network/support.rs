@@ -14,9 +14,7 @@ use flow_cluster::owner::{Owner, OwnerOptions, Travels};
 use flow_cluster::server::{Server, ServerOptions};
 use flow_cluster::transport::{ClusterError, Link};
 use flow_cluster::worker::{Worker, WorkerOptions};
-use flow_cluster::{
-    Device, DeviceClass, JoinLine, ModelNeed, RunId, WorkerAdvert, WorkerId,
-};
+use flow_cluster::{Device, DeviceClass, JoinLine, ModelNeed, RunId, WorkerAdvert, WorkerId};
 use flow_executor::{Executor, FarCall, NoObserver, Request, RunReport};
 use flow_graph::{
     Call, DocNode, Document, Exactness, InputSpec, Lane, Node, NodeContext, NodeError, NodeSpec,
@@ -222,7 +220,10 @@ pub(crate) fn text(report: &RunReport) -> BTreeMap<String, String> {
     outputs
         .map(|(node, ports)| {
             let elements = ports.iter().flat_map(|port| &port.elements);
-            (node.clone(), elements.map(shown).collect::<Vec<_>>().join(","))
+            (
+                node.clone(),
+                elements.map(shown).collect::<Vec<_>>().join(","),
+            )
         })
         .collect()
 }
@@ -233,7 +234,12 @@ pub(crate) fn alone(document: &Document) -> RunReport {
     let store = store_at(folder.path());
     let executor = executor(&store, &Record::default());
     let request = Request::default();
-    let report = executor.run(document, &request, Arc::new(NoObserver), &CancelToken::new());
+    let report = executor.run(
+        document,
+        &request,
+        Arc::new(NoObserver),
+        &CancelToken::new(),
+    );
     report.unwrap()
 }
 
@@ -276,7 +282,11 @@ impl Place {
 
     /// As reached from other machines, under this machine's name.
     pub(crate) fn beyond(lease_secs: f64) -> Self {
-        Self::at(IpAddr::from([0, 0, 0, 0]), Some("localhost".into()), lease_secs)
+        Self::at(
+            IpAddr::from([0, 0, 0, 0]),
+            Some("localhost".into()),
+            lease_secs,
+        )
     }
 
     fn at(bind: IpAddr, advertise: Option<String>, lease_secs: f64) -> Self {
@@ -370,12 +380,14 @@ impl Place {
         let (ready, is_ready) = sync_channel(1);
         let thread = {
             let stop = stop.clone();
-            std::thread::Builder::new().name(name.into()).spawn(move || {
-                let told = ready.clone();
-                let ended = Worker::run(options, &stop, |_| told.send(Ok(())).unwrap());
-                // Nobody listens once it has joined.
-                drop(ready.try_send(ended));
-            })
+            std::thread::Builder::new()
+                .name(name.into())
+                .spawn(move || {
+                    let told = ready.clone();
+                    let ended = Worker::run(options, &stop, |_| told.send(Ok(())).unwrap());
+                    // Nobody listens once it has joined.
+                    drop(ready.try_send(ended));
+                })
         };
         is_ready.recv().unwrap()?;
         Ok(TestWorker {
@@ -542,7 +554,9 @@ impl TestOwner {
         let thread = std::thread::Builder::new().name("run".into());
         let run = move || {
             let request = Request::default();
-            executor.run(&document, &request, Arc::new(NoObserver), &cancel).unwrap()
+            executor
+                .run(&document, &request, Arc::new(NoObserver), &cancel)
+                .unwrap()
         };
         thread.spawn(run).unwrap()
     }
