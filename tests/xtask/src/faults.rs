@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{film, models, setup, steps};
+use crate::{film, models, nats, setup, steps};
 
 /// What to strike with.
 pub(crate) struct Order<'a> {
@@ -30,6 +30,7 @@ pub(crate) struct Order<'a> {
 pub(crate) fn run(root: &Path, order: &Order<'_>) -> Result<()> {
     setup::run(setup::Mode::Install, setup::For::Films)?;
     models::run(setup::Mode::Install)?;
+    nats::run(root, setup::Mode::Install)?;
     let target = film::target_folder(root)?;
     steps::pass(
         Command::new(film::cargo())
