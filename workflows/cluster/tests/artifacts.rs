@@ -271,7 +271,7 @@ async fn of_several_who_want_one_artifact_only_one_transfers() {
 async fn the_least_recently_used_go_first_and_what_is_kept_stays() {
     let place = Place::new();
     let mut options = quick();
-    options.cap_bytes = 250_000;
+    options.cap_bytes = 300_000;
     let artifacts = place.artifacts(options);
     let cancel = CancelToken::new();
     let mut hashes = Vec::new();
@@ -299,10 +299,14 @@ async fn the_least_recently_used_go_first_and_what_is_kept_stays() {
         .iter()
         .map(|hash| artifacts.store().blob_path(hash).is_ok())
         .collect();
-    // Three are left although two fit: nothing that may go is left but the one used last.
     assert_eq!(there, [true, true, true, false, false]);
+    // One more comes, and nothing is kept any longer: the one used longest ago goes.
+    let (sixth, holder) = place.holder("h15", &bytes(100_000, 15)).await;
+    let fetched = artifacts.fetch(&sixth, 100_000, &[holder], &cancel).await;
+    drop(fetched.unwrap());
     artifacts.unpin(&hashes[1]);
     assert_eq!(artifacts.make_room(&|_| false).unwrap(), 100_000);
+    assert!(artifacts.store().blob_path(&hashes[1]).is_err());
     assert!(artifacts.store().blob_path(&hashes[0]).is_ok());
 }
 

@@ -91,7 +91,7 @@ fn answer(held: &mut Held, request: Request) -> (u16, Vec<(String, String)>, Vec
     let tag = || vec![("etag".to_owned(), "\"tag\"".to_owned())];
     let xml = |text: &str| (200, tag(), text.as_bytes().to_vec());
     match (request.method.as_str(), request.query.as_str()) {
-        ("POST", "uploads") => xml(
+        ("POST", query) if query.starts_with("uploads") => xml(
             "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>",
         ),
         ("POST", _) => {
