@@ -28,7 +28,10 @@ fn store(dir: &Path) -> Outcome<Arc<Store>> {
         clock: Arc::new(SystemClock::new()),
         faults: Faults::none(),
     };
-    Ok(Arc::new(Store::open(dir, options)?))
+    // Opening waits for a runtime of its own, which a thread of another one may not.
+    let opened = std::thread::scope(|scope| scope.spawn(|| Store::open(dir, options)).join());
+    let store = opened.map_err(|_panic| "the store's thread ended")??;
+    Ok(Arc::new(store))
 }
 
 /// Puts an artifact of so many megabytes into a store.
