@@ -1,7 +1,7 @@
 //! A relay that changes one byte of every artifact that comes back through it: a worker behind it
 //! returns other bytes than it announced.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 
