@@ -51,7 +51,9 @@ impl Running {
                 })?;
         }
         let first = lines.recv_timeout(READY);
-        let said = first.ok().and_then(|line| serde_json::from_str::<Value>(&line).ok());
+        let said = first
+            .ok()
+            .and_then(|line| serde_json::from_str::<Value>(&line).ok());
         let Some(said) = said.filter(|said| said.get("error").is_none()) else {
             drop(child.kill());
             let mut text = String::new();

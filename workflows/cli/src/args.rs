@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    BenchArgs, CLUSTER_EXAMPLES, ClusterCommand, MCP_EXAMPLES, McpArgs, ModelsCommand, RebuildArgs, SERVE_EXAMPLES, SPEAK_EXAMPLES,
-    ServeArgs, SpeakArgs, WorkerArgs,
+    BenchArgs, CLUSTER_EXAMPLES, ClusterCommand, MCP_EXAMPLES, McpArgs, ModelsCommand, RebuildArgs,
+    SERVE_EXAMPLES, SPEAK_EXAMPLES, ServeArgs, SpeakArgs, WorkerArgs,
 };
 
 /// Turn a premise into a finished film on your own machine.

@@ -125,7 +125,11 @@ fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioEr
         bars.finish();
         return show_plan(cli, &plan?);
     }
-    if let Some(cluster) = args.cluster.clone().or_else(flow_studio::cluster_of_environment) {
+    if let Some(cluster) = args
+        .cluster
+        .clone()
+        .or_else(flow_studio::cluster_of_environment)
+    {
         let named = request.script.as_ref().or(request.project.as_ref());
         let run = named.and_then(|path| path.file_stem());
         let run = run.map_or_else(|| "film".into(), |name| name.to_string_lossy());

@@ -100,7 +100,9 @@ pub struct Owner {
 
 impl std::fmt::Debug for Owner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Owner").field("id", &self.shared.id).finish_non_exhaustive()
+        f.debug_struct("Owner")
+            .field("id", &self.shared.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -210,7 +212,10 @@ impl Owner {
             token: token.clone(),
         };
         let first = db.note("next_lease")?.and_then(|v| v.as_u64()).unwrap_or(1);
-        db.set_note("next_lease", &serde_json::Value::from(first + LEASES_A_START))?;
+        db.set_note(
+            "next_lease",
+            &serde_json::Value::from(first + LEASES_A_START),
+        )?;
         let costs = costs_of(&db, &*options.travels)?;
         let patience = dispatch::Settings {
             no_worker_patience: options.patience,
@@ -265,7 +270,11 @@ impl Owner {
     /// Workers that are there, by name, with what they say of themselves.
     pub fn workers(&self) -> Vec<crate::advert::WorkerAdvert> {
         let state = self.shared.lock();
-        state.cards.values().map(|card| card.advert.clone()).collect()
+        state
+            .cards
+            .values()
+            .map(|card| card.advert.clone())
+            .collect()
     }
 
     fn job_of(&self, state: &mut State, call: &FarCall) -> Job {
@@ -307,7 +316,10 @@ impl Elsewhere for Owner {
     ) -> Result<FarMade, NodeError> {
         let shared = &self.shared;
         let internal = |why: String| NodeError::new(Code::Internal, why);
-        let handle = self.runtime.as_ref().map(|runtime| runtime.handle().clone());
+        let handle = self
+            .runtime
+            .as_ref()
+            .map(|runtime| runtime.handle().clone());
         let handle = handle.ok_or_else(|| internal("the owner has ended".to_owned()))?;
         let _inside = handle.enter();
         let id = {

@@ -295,7 +295,12 @@ fn ask_to_end(pid: rustix::process::Pid) {
 /// files. Told by its process and by the configuration that it was started with.
 fn end_leftover(dir: &Path) {
     let text = std::fs::read_to_string(dir.join("nats.pid")).unwrap_or_default();
-    let Some(pid) = text.trim().parse().ok().and_then(rustix::process::Pid::from_raw) else {
+    let Some(pid) = text
+        .trim()
+        .parse()
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+    else {
         return;
     };
     let shown = format!("/proc/{}/cmdline", pid.as_raw_nonzero());

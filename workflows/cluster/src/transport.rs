@@ -17,9 +17,8 @@ pub use connect::Link;
 pub use error::ClusterError;
 pub(crate) use messages::ports_to_text;
 pub use messages::{
-    CallText,
-    AtJob, Beat, CallBody, Card, FileAt, HolderText, JobMessage, Outcome, ResultMessage, Settings,
-    Stop,
+    AtJob, Beat, CallBody, CallText, Card, FileAt, HolderText, JobMessage, Outcome, ResultMessage,
+    Settings, Stop,
 };
 pub use streams::{
     BUCKET, CARDS, JOBS, MOST_BYTES, RESULTS, beat_subject, consumer_of_owner, consumer_of_worker,

@@ -202,7 +202,10 @@ async fn run(
     let name = options.advert.worker.clone();
     let link = Link::connect(&options.line, name.as_str()).await?;
     let settings = settings(&link).await?;
-    PROTOCOL.common(settings.protocol, &format!("the cluster (longtake {})", settings.release))?;
+    PROTOCOL.common(
+        settings.protocol,
+        &format!("the cluster (longtake {})", settings.release),
+    )?;
     if is_taken(&link, &name).await? {
         let name = name.to_string();
         return Err(ClusterError::NameTaken { name });
@@ -249,7 +252,12 @@ async fn run(
     let over = Arc::new(Notify::new());
     let serving = {
         let over = Arc::clone(&over);
-        serve_artifacts(listener, source, token, async move { over.notified().await })
+        serve_artifacts(
+            listener,
+            source,
+            token,
+            async move { over.notified().await },
+        )
     };
     let serving = tokio::spawn(serving);
     tokio::spawn(stops(Arc::clone(&shared)));
@@ -277,7 +285,10 @@ async fn leave(shared: &Arc<Shared>) {
     locked(&shared.card).draining = true;
     shared.changed.notify_waiters();
     drop(put_card(shared).await);
-    shared.link.tell(beat_subject(shared.name().as_str()), &shared.beat()).await;
+    shared
+        .link
+        .tell(beat_subject(shared.name().as_str()), &shared.beat())
+        .await;
     while !shared.held().is_empty() {
         tokio::time::sleep(look).await;
     }
@@ -300,7 +311,10 @@ async fn put_card(shared: &Arc<Shared>) -> Result<(), ClusterError> {
         card.unix_millis = shared.clock.unix_millis();
         card.clone()
     };
-    shared.link.put(CARDS, card.advert.worker.as_str(), &card).await
+    shared
+        .link
+        .put(CARDS, card.advert.worker.as_str(), &card)
+        .await
 }
 
 /// Signs of life, and the card again from time to time.
@@ -317,7 +331,10 @@ async fn beats(shared: Arc<Shared>) {
                     tracing::debug!(%error, "the card was not renewed");
                 }
             }
-            shared.held().values_mut().for_each(|held| held.reached(now));
+            shared
+                .held()
+                .values_mut()
+                .for_each(|held| held.reached(now));
         } else {
             // Who cannot be reached has lost its leases after this long: the owner thinks so too.
             for held in shared.held().values() {

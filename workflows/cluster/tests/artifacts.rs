@@ -32,7 +32,10 @@ async fn what_a_holder_has_comes_whole_and_is_there_the_second_time() {
     let artifacts = place.artifacts(quick());
     let cancel = CancelToken::new();
     let length = (3 * MIB + 17) as u64;
-    let first = artifacts.fetch(&hash, length, &[holder], &cancel).await.unwrap();
+    let first = artifacts
+        .fetch(&hash, length, &[holder], &cancel)
+        .await
+        .unwrap();
     assert_eq!(first.from, Some(origin("one")));
     assert_eq!(std::fs::read(&first.path).unwrap(), bytes(3 * MIB + 17, 1));
     // Nobody is asked again.
@@ -46,7 +49,9 @@ async fn an_empty_artifact_is_one_too() {
     let place = Place::new();
     let (hash, holder) = place.holder("one", b"").await;
     let fetched = place.artifacts(quick());
-    let fetched = fetched.fetch(&hash, 0, &[holder], &CancelToken::new()).await;
+    let fetched = fetched
+        .fetch(&hash, 0, &[holder], &CancelToken::new())
+        .await;
     assert_eq!(std::fs::read(fetched.unwrap().path).unwrap(), b"");
 }
 
@@ -79,7 +84,10 @@ async fn another_holder_goes_on_where_one_died() {
     let artifacts = place.artifacts(quick());
     let holders = [relay.holder(&first), second];
     let length = content.len() as u64;
-    let fetched = artifacts.fetch(&hash, length, &holders, &CancelToken::new()).await.unwrap();
+    let fetched = artifacts
+        .fetch(&hash, length, &holders, &CancelToken::new())
+        .await
+        .unwrap();
     assert_eq!((fetched.from, fetched.resumed), (Some(origin("second")), 1));
     assert!(fetched.corrupt.is_empty());
 }
@@ -94,7 +102,10 @@ async fn a_holder_with_other_bytes_is_named_and_the_next_one_asked() {
     let artifacts = place.artifacts(quick());
     let holders = [relay.holder(&liar), honest];
     let length = content.len() as u64;
-    let fetched = artifacts.fetch(&hash, length, &holders, &CancelToken::new()).await.unwrap();
+    let fetched = artifacts
+        .fetch(&hash, length, &holders, &CancelToken::new())
+        .await
+        .unwrap();
     assert_eq!(fetched.from, Some(origin("honest")));
     assert_eq!(fetched.corrupt.len(), 1);
     assert_eq!(fetched.corrupt[0].from, origin("liar"));
@@ -111,11 +122,18 @@ async fn when_all_lie_the_job_fails_with_the_name_of_one() {
     let relay = Relay::before(&liar, Trouble::FlipAt(1000)).await;
     let artifacts = place.artifacts(quick());
     let holders = [relay.holder(&liar)];
-    let fetched = artifacts.fetch(&hash, 300_000, &holders, &CancelToken::new()).await;
+    let fetched = artifacts
+        .fetch(&hash, 300_000, &holders, &CancelToken::new())
+        .await;
     let error = fetched.unwrap_err();
     assert_eq!(error.code(), Code::Corrupt);
     assert!(error.to_string().contains("worker liar"), "{error}");
-    let Failure::Corrupt { worker, expected, got } = error.failure() else {
+    let Failure::Corrupt {
+        worker,
+        expected,
+        got,
+    } = error.failure()
+    else {
         panic!("{error:?}")
     };
     assert_eq!((worker.as_str(), expected), ("liar", hash));
@@ -135,7 +153,10 @@ async fn bytes_of_two_givers_blame_only_the_one_that_lied() {
     let relay = Relay::before(&liar, Trouble::FlipThenCut(1000, MIB + 200_000)).await;
     let artifacts = place.artifacts(quick());
     let holders = [relay.holder(&liar), honest];
-    let fetched = artifacts.fetch(&hash, length, &holders, &CancelToken::new()).await.unwrap();
+    let fetched = artifacts
+        .fetch(&hash, length, &holders, &CancelToken::new())
+        .await
+        .unwrap();
     assert_eq!(fetched.from, Some(origin("honest")));
     let blamed = fetched.corrupt.iter().all(|one| one.from == origin("liar"));
     assert!(blamed, "{:?}", fetched.corrupt);
@@ -148,7 +169,12 @@ async fn another_length_than_announced_is_another_content() {
     let (hash, holder) = place.holder("one", &bytes(5000, 7)).await;
     let artifacts = place.artifacts(quick());
     for wrong in [4999, 5001] {
-        let fetched = artifacts.fetch(&hash, wrong, std::slice::from_ref(&holder), &CancelToken::new());
+        let fetched = artifacts.fetch(
+            &hash,
+            wrong,
+            std::slice::from_ref(&holder),
+            &CancelToken::new(),
+        );
         let error = fetched.await.unwrap_err();
         assert_eq!(error.code(), Code::Corrupt, "{wrong}: {error}");
     }
@@ -161,21 +187,35 @@ async fn gone_from_every_holder_and_a_refused_token_are_told_apart_from_a_dead_l
     let artifacts = place.artifacts(quick());
     let hash = ContentHash::of(b"never made");
     let cancel = CancelToken::new();
-    let gone = artifacts.fetch(&hash, 10, std::slice::from_ref(&holder), &cancel).await;
+    let gone = artifacts
+        .fetch(&hash, 10, std::slice::from_ref(&holder), &cancel)
+        .await;
     let gone = gone.unwrap_err();
     assert!(matches!(gone, ArtifactError::Gone { .. }), "{gone:?}");
     assert_eq!(gone.failure(), Failure::InputGone { content: hash });
 
     let mut stranger = holder.clone();
     stranger.token = Token::random().unwrap();
-    let refused = artifacts.fetch(&hash, 10, &[stranger], &cancel).await.unwrap_err();
-    assert!(refused.to_string().contains("refused our token"), "{refused}");
+    let refused = artifacts
+        .fetch(&hash, 10, &[stranger], &cancel)
+        .await
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("refused our token"),
+        "{refused}"
+    );
 
     let mut dead = holder;
     dead.url = "http://127.0.0.1:9".to_owned();
     let before = Instant::now();
-    let dead = artifacts.fetch(&hash, 10, &[dead], &cancel).await.unwrap_err();
-    assert!(matches!(dead, ArtifactError::Unreachable { .. }), "{dead:?}");
+    let dead = artifacts
+        .fetch(&hash, 10, &[dead], &cancel)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(dead, ArtifactError::Unreachable { .. }),
+        "{dead:?}"
+    );
     assert!(before.elapsed() >= quick().patience);
 }
 
@@ -196,7 +236,9 @@ async fn cancelling_ends_a_transfer_that_stands_still() {
     });
     let before = Instant::now();
     let holders = [relay.holder(&holder)];
-    let fetched = artifacts.fetch(&hash, content.len() as u64, &holders, &cancel).await;
+    let fetched = artifacts
+        .fetch(&hash, content.len() as u64, &holders, &cancel)
+        .await;
     assert_eq!(fetched.unwrap_err(), ArtifactError::Cancelled);
     // Two seconds are promised to whoever cancels a job.
     assert!(before.elapsed() < Duration::from_secs(2));
@@ -217,7 +259,11 @@ async fn of_several_who_want_one_artifact_only_one_transfers() {
     for one in [a, b, c] {
         assert_eq!(one.unwrap().length_bytes, length);
     }
-    assert!(relay.passed_bytes() < 2 * length, "{}", relay.passed_bytes());
+    assert!(
+        relay.passed_bytes() < 2 * length,
+        "{}",
+        relay.passed_bytes()
+    );
 }
 
 #[tokio::test]
@@ -231,14 +277,20 @@ async fn the_least_recently_used_go_first_and_what_is_kept_stays() {
     for seed in 10..15 {
         let content = bytes(100_000, seed);
         let (hash, holder) = place.holder(&format!("h{seed}"), &content).await;
-        artifacts.fetch(&hash, 100_000, &[holder], &cancel).await.unwrap();
+        artifacts
+            .fetch(&hash, 100_000, &[holder], &cancel)
+            .await
+            .unwrap();
         hashes.push(hash);
     }
     artifacts.pin(&hashes[1]).unwrap();
     artifacts.pin(&hashes[1]).unwrap();
     artifacts.unpin(&hashes[1]);
     // The first was used again; only the second is pinned; the third is nowhere else.
-    artifacts.fetch(&hashes[0], 100_000, &[], &cancel).await.unwrap();
+    artifacts
+        .fetch(&hashes[0], 100_000, &[], &cancel)
+        .await
+        .unwrap();
     let only_here = hashes[2];
     let freed = artifacts.make_room(&|hash| *hash == only_here).unwrap();
     assert_eq!(freed, 200_000);
@@ -261,7 +313,10 @@ async fn what_another_process_holds_is_not_removed() {
     let artifacts = place.artifacts(options);
     let (hash, holder) = place.holder("one", &bytes(5000, 20)).await;
     let cancel = CancelToken::new();
-    let fetched = artifacts.fetch(&hash, 5000, &[holder], &cancel).await.unwrap();
+    let fetched = artifacts
+        .fetch(&hash, 5000, &[holder], &cancel)
+        .await
+        .unwrap();
     // As a run does: by its own handle of the same store.
     assert_eq!(artifacts.make_room(&|_| false).unwrap(), 0);
     drop(fetched);

@@ -268,7 +268,9 @@ impl Worker {
             None
         };
         if let Some((elsewhere, far)) = far {
-            let made = guard(spec.type_name, || elsewhere.run(&far, &shared.cancel, &progress));
+            let made = guard(spec.type_name, || {
+                elsewhere.run(&far, &shared.cancel, &progress)
+            });
             self.far_end(&node, place, &call, &far, made);
             return;
         }
@@ -332,9 +334,7 @@ impl Worker {
             Err(error) if error.code == Code::Cancelled && shared.cancel.is_cancelled() => {
                 shared.update(Some(self.role), |guarded| {
                     let stopped = Err(Fault::Stopped);
-                    guarded
-                        .board
-                        .land(far.key, place, stopped, How::Ran, false);
+                    guarded.board.land(far.key, place, stopped, How::Ran, false);
                 });
             }
             Err(error) => self.fail(place, far.key, error),

@@ -22,7 +22,9 @@ use serde::Serialize;
 pub(crate) use self::costs::Costs;
 pub use self::join::{Kind as LineKind, line_of};
 pub use self::plan::{ClusterPlan, PlannedWorker};
-pub use self::status::{ClusterStatus, DrainOrder, JobRow, WorkerRow, cluster_drain, cluster_pause, cluster_status};
+pub use self::status::{
+    ClusterStatus, DrainOrder, JobRow, WorkerRow, cluster_drain, cluster_pause, cluster_status,
+};
 use crate::config;
 use crate::error::StudioError;
 use crate::studio::Studio;
@@ -134,7 +136,9 @@ pub fn cluster_up(
         .enable_all()
         .build()
         .map_err(|error| StudioError::new(Code::Io, format!("cannot start a thread: {error}")))?;
-    let link = runtime.block_on(server.prepare()).map_err(|e| refused(&e))?;
+    let link = runtime
+        .block_on(server.prepare())
+        .map_err(|e| refused(&e))?;
     let join = encoded(&server.worker_line())?;
     let owner = dir.join(join::OWNER_LINE);
     join::write_line(&owner, &encoded(&server.owner_line())?)?;

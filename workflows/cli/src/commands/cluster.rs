@@ -9,7 +9,8 @@ use clap::{Args, Subcommand};
 use engine_base::{CancelToken, Code};
 use flow_studio::{
     ClusterPlan, ClusterStatus, ClusterUp, DrainOrder, FilmRequest, StudioError, Watcher,
-    WorkerRequest, cluster_drain, cluster_of_environment, cluster_pause, cluster_status, cluster_up,
+    WorkerRequest, cluster_drain, cluster_of_environment, cluster_pause, cluster_status,
+    cluster_up,
 };
 use serde_json::json;
 

@@ -175,14 +175,15 @@ impl ArtifactError {
             Origin::Shared => None,
         });
         match self {
-            Self::Corrupt { hash, .. } => culprit.map_or(
-                Failure::InputGone { content: *hash },
-                |(worker, got)| Failure::Corrupt {
-                    worker,
-                    expected: *hash,
-                    got,
-                },
-            ),
+            Self::Corrupt { hash, .. } => {
+                culprit.map_or(Failure::InputGone { content: *hash }, |(worker, got)| {
+                    Failure::Corrupt {
+                        worker,
+                        expected: *hash,
+                        got,
+                    }
+                })
+            }
             Self::Gone { hash, .. } => Failure::InputGone { content: *hash },
             Self::DiskFull {
                 needed_bytes,

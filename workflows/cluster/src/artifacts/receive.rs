@@ -17,7 +17,10 @@ pub(super) struct Partial {
 impl Partial {
     /// Nothing yet, to be written to `path`.
     pub(super) fn begin(path: PathBuf) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
         Ok(Self {
             path,
             file,

@@ -344,9 +344,12 @@ impl Artifacts {
         length: u64,
         receiver: &Receiver,
     ) -> Result<Outcome, ArtifactError> {
-        let client = self.client.as_ref().map_err(|message| ArtifactError::Client {
-            message: message.clone(),
-        })?;
+        let client = self
+            .client
+            .as_ref()
+            .map_err(|message| ArtifactError::Client {
+                message: message.clone(),
+            })?;
         let url = format!("{}/artifact/{hash}", holder.url.trim_end_matches('/'));
         let mut request = client.get(url).bearer_auth(holder.token.as_str());
         if first > 0 {

@@ -13,7 +13,8 @@ use super::state::{Sign, State};
 use super::tend::read_card;
 use crate::lease::{Failure, LeaseId};
 use crate::transport::{
-    AtJob, Beat, ClusterError, RESULTS, ResultMessage, beat_subject, consumer_of_owner, result_filter,
+    AtJob, Beat, ClusterError, RESULTS, ResultMessage, beat_subject, consumer_of_owner,
+    result_filter,
 };
 
 /// Before the server is asked again after a failure.
@@ -34,16 +35,29 @@ async fn consumer(shared: &Shared) -> Result<Consumer<pull::Config>, ClusterErro
         max_ack_pending: 1000,
         ..pull::Config::default()
     };
-    let made = shared.link.streams.create_consumer_on_stream(config, RESULTS);
+    let made = shared
+        .link
+        .streams
+        .create_consumer_on_stream(config, RESULTS);
     let made = made.await;
     made.map_err(|error| ClusterError::stream("take results", &error))
 }
 
 /// Take in what came while nobody was there, before anything is handed out.
 pub(super) async fn catch_up(shared: &Arc<Shared>) -> Result<(), ClusterError> {
+    // What an earlier start of ours had in hand when it was killed would come again only after a
+    // while: a new consumer gives it at once. Where there is none yet, nothing is to be removed.
+    let name = consumer_of_owner(&shared.id);
+    let streams = &shared.link.streams;
+    drop(streams.delete_consumer_from_stream(&name, RESULTS).await);
     let consumer = consumer(shared).await?;
     loop {
-        let batch = consumer.fetch().max_messages(64).expires(QUIET).messages().await;
+        let batch = consumer
+            .fetch()
+            .max_messages(64)
+            .expires(QUIET)
+            .messages()
+            .await;
         let mut batch = batch.map_err(|error| ClusterError::stream("take results", &error))?;
         let mut any = false;
         while let Some(message) = batch.next().await {
@@ -123,9 +137,7 @@ async fn heard(shared: &Arc<Shared>, beat: &Beat) {
     let is_known = {
         let state = shared.lock();
         let card = state.cards.get(&beat.worker);
-        card.is_some_and(|card| {
-            card.advert.start == beat.start && card.draining == beat.draining
-        })
+        card.is_some_and(|card| card.advert.start == beat.start && card.draining == beat.draining)
     };
     if !is_known && let Err(error) = read_card(shared, &beat.worker).await {
         tracing::debug!(%error, "a worker's card cannot be read");
@@ -144,9 +156,8 @@ fn take_sign(shared: &Arc<Shared>, beat: &Beat, now: Duration) -> Vec<LeaseId> {
         start: beat.start,
     };
     state.signs.insert(beat.worker.clone(), sign);
-    let is_ours = |state: &State, at: &AtJob| {
-        at.owner == shared.id && state.out.contains_key(&at.lease)
-    };
+    let is_ours =
+        |state: &State, at: &AtJob| at.owner == shared.id && state.out.contains_key(&at.lease);
     let others = beat.jobs.iter().filter(|at| !is_ours(&state, at)).count();
     state.others.insert(beat.worker.clone(), others);
     for at in beat.jobs.iter().filter(|at| at.owner == shared.id) {

@@ -77,7 +77,11 @@ impl Shared {
             }
             shared.take_back(out.place).await;
             let (db, key) = (shared.db.clone(), out.lease.key);
-            let still = shared.lock().out.values().any(|other| other.lease.key == key);
+            let still = shared
+                .lock()
+                .out
+                .values()
+                .any(|other| other.lease.key == key);
             if !still {
                 let removed = tokio::task::spawn_blocking(move || db.remove_job(key)).await;
                 if let Ok(Err(error)) = removed {
@@ -99,7 +103,12 @@ impl Shared {
     /// Take a message out of the stream of jobs, if it is still there.
     async fn take_back(&self, place: Option<u64>) {
         let Some(place) = place else { return };
-        if let Ok(stream) = self.link.streams.get_stream_no_info(crate::transport::JOBS).await {
+        if let Ok(stream) = self
+            .link
+            .streams
+            .get_stream_no_info(crate::transport::JOBS)
+            .await
+        {
             // Acknowledged ones are gone already.
             drop(stream.delete_message(place).await);
         }
@@ -222,7 +231,10 @@ impl Shared {
             let state = self.lock();
             // Who made it first.
             let own = state.cards.get(maker);
-            let others = state.cards.values().filter(|card| card.advert.worker != *maker);
+            let others = state
+                .cards
+                .values()
+                .filter(|card| card.advert.worker != *maker);
             own.into_iter()
                 .chain(others)
                 .filter_map(crate::transport::Card::holder)
@@ -239,24 +251,32 @@ impl Shared {
         for (hash, bytes) in blobs {
             let cancel: CancelToken = self.over.child();
             let fetched = self.artifacts.fetch(&hash, bytes, &holders, &cancel).await;
-            files.push(fetched.map_err(|error| match error {
-                // The maker went away with it.
-                ArtifactError::Gone { .. } | ArtifactError::Unreachable { .. }
-                    if error.corrupt().is_empty() =>
-                {
-                    Failure::WorkerGone {
-                        worker: maker.clone(),
+            files.push(fetched.map_err(|error| {
+                match error {
+                    // The maker went away with it.
+                    ArtifactError::Gone { .. } | ArtifactError::Unreachable { .. }
+                        if error.corrupt().is_empty() =>
+                    {
+                        Failure::WorkerGone {
+                            worker: maker.clone(),
+                        }
                     }
+                    ArtifactError::Gone {
+                        hash, ref corrupt, ..
+                    }
+                    | ArtifactError::Unreachable {
+                        hash, ref corrupt, ..
+                    } => corrupt
+                        .first()
+                        .map_or(Failure::InputGone { content: hash }, |one| {
+                            Failure::Corrupt {
+                                worker: maker.clone(),
+                                expected: hash,
+                                got: one.got,
+                            }
+                        }),
+                    other => other.failure(),
                 }
-                ArtifactError::Gone { hash, ref corrupt, .. }
-                | ArtifactError::Unreachable { hash, ref corrupt, .. } => corrupt
-                    .first()
-                    .map_or(Failure::InputGone { content: hash }, |one| Failure::Corrupt {
-                        worker: maker.clone(),
-                        expected: hash,
-                        got: one.got,
-                    }),
-                other => other.failure(),
             })?);
         }
         Ok((made, files))

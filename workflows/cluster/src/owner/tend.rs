@@ -79,10 +79,7 @@ pub(super) async fn give_up(shared: &Arc<Shared>) {
 }
 
 /// Read a worker's card and tell the dispatcher of it.
-pub(super) async fn read_card(
-    shared: &Arc<Shared>,
-    worker: &WorkerId,
-) -> Result<(), ClusterError> {
+pub(super) async fn read_card(shared: &Arc<Shared>, worker: &WorkerId) -> Result<(), ClusterError> {
     let card: Option<Card> = shared.link.get(CARDS, worker.as_str()).await?;
     if let Some(card) = card {
         take_card(shared, card);
@@ -244,9 +241,10 @@ async fn server(shared: &Arc<Shared>) -> Result<(), ClusterError> {
 async fn fill_again(shared: &Arc<Shared>) -> Result<(), ClusterError> {
     let out: Vec<Out> = {
         let state = shared.lock();
-        let waiting = state.out.values().filter(|out| {
-            out.seen.is_none() && !out.arrived && !out.message.is_empty()
-        });
+        let waiting = state
+            .out
+            .values()
+            .filter(|out| out.seen.is_none() && !out.arrived && !out.message.is_empty());
         waiting.cloned().collect()
     };
     for out in out {
@@ -291,7 +289,10 @@ async fn stalled(shared: &Arc<Shared>) -> Result<(), ClusterError> {
         let stream = stream.map_err(|error| ClusterError::stream("look at the queue", &error))?;
         let info = stream.consumer_info(&name).await;
         if info.is_ok_and(|info| info.num_pending > 0 && info.num_waiting > 0) {
-            tracing::warn!("the queue of worker {} stalled; it is made again", out.lease.worker);
+            tracing::warn!(
+                "the queue of worker {} stalled; it is made again",
+                out.lease.worker
+            );
             drop(stream.delete_consumer(&name).await);
         }
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::secrets::{Secrets, write_private};
 use crate::names::WorkerId;
 use crate::transport::{
-    BUCKET, CARDS, ClusterError, JOBS, RESULTS, beat_subject, consumer_of_worker, control_subject, job_filter,
-    stop_subject,
+    BUCKET, CARDS, ClusterError, JOBS, RESULTS, beat_subject, consumer_of_worker, control_subject,
+    job_filter, stop_subject,
 };
 
 /// The configuration file.
@@ -59,18 +59,18 @@ fn rights(worker: Option<&WorkerId>, user: &str) -> Rights {
         publish.push(format!("$JS.API.STREAM.MSG.GET.KV_{bucket}"));
     }
     publish.extend([
-            beat_subject(name),
-            "lt.results.*.*".to_owned(),
-            "$JS.API.INFO".to_owned(),
-            format!("$JS.API.STREAM.INFO.{JOBS}"),
-            format!("$JS.API.STREAM.INFO.{RESULTS}"),
-            format!("$JS.API.CONSUMER.INFO.{JOBS}.{consumer}"),
-            format!("$JS.API.CONSUMER.CREATE.{JOBS}.{consumer}.{jobs}"),
-            format!("$JS.API.CONSUMER.MSG.NEXT.{JOBS}.{consumer}"),
-            format!("$JS.ACK.{JOBS}.{consumer}.>"),
-            // As newer servers name it: with domain and account before the stream.
-            format!("$JS.ACK.*.*.{JOBS}.{consumer}.>"),
-            format!("$KV.{CARDS}.{name}"),
+        beat_subject(name),
+        "lt.results.*.*".to_owned(),
+        "$JS.API.INFO".to_owned(),
+        format!("$JS.API.STREAM.INFO.{JOBS}"),
+        format!("$JS.API.STREAM.INFO.{RESULTS}"),
+        format!("$JS.API.CONSUMER.INFO.{JOBS}.{consumer}"),
+        format!("$JS.API.CONSUMER.CREATE.{JOBS}.{consumer}.{jobs}"),
+        format!("$JS.API.CONSUMER.MSG.NEXT.{JOBS}.{consumer}"),
+        format!("$JS.ACK.{JOBS}.{consumer}.>"),
+        // As newer servers name it: with domain and account before the stream.
+        format!("$JS.ACK.*.*.{JOBS}.{consumer}.>"),
+        format!("$KV.{CARDS}.{name}"),
     ]);
     Rights {
         publish,
@@ -165,7 +165,11 @@ mod tests {
         assert!(own.publish.iter().any(|s| s.ends_with("lt.jobs.spark-1.*")));
         assert!(!own.publish.iter().any(|s| s.starts_with("lt.jobs")));
         let any = rights(None, "worker");
-        assert!(!any.publish.iter().any(|s| s.contains("STREAM.DELETE") || s.contains("STREAM.CREATE")));
+        assert!(
+            !any.publish
+                .iter()
+                .any(|s| s.contains("STREAM.DELETE") || s.contains("STREAM.CREATE"))
+        );
     }
 
     #[test]
@@ -175,7 +179,12 @@ mod tests {
             worker: "w".into(),
             ..Secrets::default()
         };
-        let text = text(Path::new("/x \"y"), "127.0.0.1:4222".parse().unwrap(), false, &secrets);
+        let text = text(
+            Path::new("/x \"y"),
+            "127.0.0.1:4222".parse().unwrap(),
+            false,
+            &secrets,
+        );
         assert!(text.contains("sync_interval: always"));
         assert!(text.contains("host: \"127.0.0.1\"") && !text.contains("tls"));
         assert!(text.contains("\"/x \\\"y/jetstream\""), "{text}");

@@ -84,7 +84,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let old = program(&dir.path().join("old"), "v2.9.10");
         let error = find(Some(&old), &[]).unwrap_err().to_string();
-        assert!(error.contains("2.9.10") && error.contains("2.12.0"), "{error}");
+        assert!(
+            error.contains("2.9.10") && error.contains("2.12.0"),
+            "{error}"
+        );
         let new = program(&dir.path().join("new"), "v2.15.1");
         let found = find(Some(&new), &[]).unwrap();
         assert_eq!(found.version.to_string(), "2.15.1");

@@ -41,7 +41,10 @@ impl Link {
     /// [`ClusterError::Version`] with both versions, [`ClusterError::NoJetStream`].
     pub async fn connect(line: &JoinLine, name: &str) -> Result<Self, ClusterError> {
         let address = line.address.clone();
-        let (user, password) = line.token.split_once(':').unwrap_or(("worker", &line.token));
+        let (user, password) = line
+            .token
+            .split_once(':')
+            .unwrap_or(("worker", &line.token));
         let mut options = ConnectOptions::with_user_and_password(user.into(), password.into())
             .name(name)
             .custom_inbox_prefix(format!("_INBOX_{user}"))
@@ -147,7 +150,8 @@ impl Link {
         let message = jetstream::message::PublishMessage::build()
             .payload(payload.into())
             .message_id(id);
-        let failed = |error: &dyn std::fmt::Display| ClusterError::stream(format!("send {what}"), error);
+        let failed =
+            |error: &dyn std::fmt::Display| ClusterError::stream(format!("send {what}"), error);
         let ack = self.streams.send_publish(subject, message).await;
         let ack = ack.map_err(|error| failed(&error))?.await;
         Ok(ack.map_err(|error| failed(&error))?.sequence)

@@ -20,7 +20,9 @@ pub enum ClusterError {
     #[error(transparent)]
     Version(#[from] VersionError),
     /// Nobody answers.
-    #[error("cannot reach the cluster's server at {address:?}: {why}; is `longtake cluster up` running there?")]
+    #[error(
+        "cannot reach the cluster's server at {address:?}: {why}; is `longtake cluster up` running there?"
+    )]
     Unreachable {
         /// Where.
         address: String,
@@ -37,7 +39,9 @@ pub enum ClusterError {
         address: String,
     },
     /// The server is another one than the line says.
-    #[error("cannot trust the server at {address:?}: expected the certificate {expected}, got another one")]
+    #[error(
+        "cannot trust the server at {address:?}: expected the certificate {expected}, got another one"
+    )]
     Certificate {
         /// Where.
         address: String,
@@ -45,7 +49,9 @@ pub enum ClusterError {
         expected: String,
     },
     /// A server without streams.
-    #[error("cannot use the server at {address:?}: JetStream is off; start it with `longtake cluster up`, or with jetstream in its configuration")]
+    #[error(
+        "cannot use the server at {address:?}: JetStream is off; start it with `longtake cluster up`, or with jetstream in its configuration"
+    )]
     NoJetStream {
         /// Where.
         address: String,

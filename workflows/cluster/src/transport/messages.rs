@@ -236,8 +236,14 @@ pub struct ResultMessage {
 
 fn to_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| DIGITS.get(usize::from(value)).map_or('0', |d| char::from(*d));
-    let pairs = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    let digit = |value: u8| {
+        DIGITS
+            .get(usize::from(value))
+            .map_or('0', |d| char::from(*d))
+    };
+    let pairs = bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
     pairs.collect()
 }
 

@@ -134,7 +134,9 @@ impl Link {
         bucket: &str,
         key: &str,
     ) -> Result<Option<T>, ClusterError> {
-        let failed = |e: &dyn std::fmt::Display| ClusterError::stream(format!("read the bucket {bucket}"), e);
+        let failed = |e: &dyn std::fmt::Display| {
+            ClusterError::stream(format!("read the bucket {bucket}"), e)
+        };
         let store = self.streams.get_key_value(bucket).await;
         let store = store.map_err(|error| failed(&error))?;
         let value = store.get(key).await.map_err(|error| failed(&error))?;
@@ -151,7 +153,9 @@ impl Link {
         key: &str,
         value: &T,
     ) -> Result<(), ClusterError> {
-        let failed = |e: &dyn std::fmt::Display| ClusterError::stream(format!("write the bucket {bucket}"), e);
+        let failed = |e: &dyn std::fmt::Display| {
+            ClusterError::stream(format!("write the bucket {bucket}"), e)
+        };
         let store = self.streams.get_key_value(bucket).await;
         let store = store.map_err(|error| failed(&error))?;
         let bytes = serde_json::to_vec(value).map_err(|error| failed(&error))?;
@@ -164,7 +168,9 @@ impl Link {
     /// # Errors
     /// [`ClusterError::Stream`].
     pub async fn remove(&self, bucket: &str, key: &str) -> Result<(), ClusterError> {
-        let failed = |e: &dyn std::fmt::Display| ClusterError::stream(format!("write the bucket {bucket}"), e);
+        let failed = |e: &dyn std::fmt::Display| {
+            ClusterError::stream(format!("write the bucket {bucket}"), e)
+        };
         let store = self.streams.get_key_value(bucket).await;
         let store = store.map_err(|error| failed(&error))?;
         store.purge(key).await.map_err(|error| failed(&error))
@@ -179,7 +185,9 @@ impl Link {
         bucket: &str,
     ) -> Result<Vec<(String, T)>, ClusterError> {
         use futures_util::StreamExt as _;
-        let failed = |e: &dyn std::fmt::Display| ClusterError::stream(format!("read the bucket {bucket}"), e);
+        let failed = |e: &dyn std::fmt::Display| {
+            ClusterError::stream(format!("read the bucket {bucket}"), e)
+        };
         let store = self.streams.get_key_value(bucket).await;
         let store = store.map_err(|error| failed(&error))?;
         let mut keys = store.keys().await.map_err(|error| failed(&error))?;

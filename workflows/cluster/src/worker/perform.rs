@@ -125,7 +125,9 @@ async fn deliver(
                     ..result.clone()
                 };
                 let payload = serde_json::to_vec(&short).unwrap_or_default();
-                let sent = shared.link.publish("a failure", subject.clone(), &id, payload);
+                let sent = shared
+                    .link
+                    .publish("a failure", subject.clone(), &id, payload);
                 if sent.await.is_ok() {
                     return;
                 }
@@ -309,7 +311,12 @@ async fn fetch_all(
     files.dedup();
     let mut fetched = Vec::with_capacity(files.len());
     for (hash, bytes) in files {
-        fetched.push(shared.artifacts.fetch(&hash, bytes, holders, cancel).await?);
+        fetched.push(
+            shared
+                .artifacts
+                .fetch(&hash, bytes, holders, cancel)
+                .await?,
+        );
     }
     Ok(fetched)
 }
@@ -335,4 +342,3 @@ impl Acker {
         }
     }
 }
-

@@ -52,7 +52,11 @@ struct Request {
 
 async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Request> {
     let mut line = String::new();
-    stream.read_line(&mut line).await.ok().filter(|got| *got > 0)?;
+    stream
+        .read_line(&mut line)
+        .await
+        .ok()
+        .filter(|got| *got > 0)?;
     let mut words = line.split_whitespace();
     let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
     let mut headers = BTreeMap::new();
@@ -64,7 +68,9 @@ async fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Request> {
         };
         headers.insert(name.to_lowercase(), value.trim().to_owned());
     }
-    let length = headers.get("content-length").map_or(0, |text| text.parse().unwrap());
+    let length = headers
+        .get("content-length")
+        .map_or(0, |text| text.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
@@ -89,7 +95,10 @@ fn answer(held: &mut Held, request: Request) -> (u16, Vec<(String, String)>, Vec
             "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>",
         ),
         ("POST", _) => {
-            let whole = std::mem::take(&mut held.parts).into_values().flatten().collect();
+            let whole = std::mem::take(&mut held.parts)
+                .into_values()
+                .flatten()
+                .collect();
             held.objects.insert(request.path, whole);
             xml("<CompleteMultipartUploadResult><ETag>tag</ETag></CompleteMultipartUploadResult>")
         }
@@ -108,7 +117,11 @@ fn answer(held: &mut Held, request: Request) -> (u16, Vec<(String, String)>, Vec
         }
         ("GET" | "HEAD", _) => {
             let Some(object) = held.objects.get(&request.path) else {
-                return (404, Vec::new(), b"<Error><Code>NoSuchKey</Code></Error>".to_vec());
+                return (
+                    404,
+                    Vec::new(),
+                    b"<Error><Code>NoSuchKey</Code></Error>".to_vec(),
+                );
             };
             let mut headers = tag();
             headers.push((

@@ -77,13 +77,19 @@ async fn the_shared_store_is_asked_after_the_holders_and_found_out_when_it_is_wr
     std::fs::write(folder.join(&hex[..2]).join(&hex), &wrong).unwrap();
     let artifacts = place.artifacts(with(SharedStore::folder(&folder).unwrap()));
     let cancel = CancelToken::new();
-    let error = artifacts.fetch(&hash, 50_000, &[], &cancel).await.unwrap_err();
+    let error = artifacts
+        .fetch(&hash, 50_000, &[], &cancel)
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), Code::Corrupt);
     assert_eq!(error.corrupt()[0].from, Origin::Shared);
     // A holder that is cut off half way is gone on with at the wrong place, which is found out.
     let relay = Relay::before(&holder, Trouble::DieAfter(20_000)).await;
     let cut = [relay.holder(&holder)];
     assert!(artifacts.fetch(&hash, 50_000, &cut, &cancel).await.is_err());
-    let fetched = artifacts.fetch(&hash, 50_000, &[holder], &cancel).await.unwrap();
+    let fetched = artifacts
+        .fetch(&hash, 50_000, &[holder], &cancel)
+        .await
+        .unwrap();
     assert_eq!(std::fs::read(&fetched.path).unwrap(), content);
 }

@@ -79,7 +79,12 @@ impl Place {
         let address = listener.local_addr().unwrap();
         let token = Token::random().unwrap();
         let source = Arc::new(StoreArtifacts(store));
-        tokio::spawn(serve_artifacts(listener, source, token.clone(), std::future::pending()));
+        tokio::spawn(serve_artifacts(
+            listener,
+            source,
+            token.clone(),
+            std::future::pending(),
+        ));
         let holder = Holder {
             id: name.parse().unwrap(),
             url: format!("http://{address}"),

@@ -14,9 +14,7 @@ use flow_cluster::owner::{Owner, OwnerOptions, Travels};
 use flow_cluster::server::{Server, ServerOptions};
 use flow_cluster::transport::{ClusterError, Link};
 use flow_cluster::worker::{Worker, WorkerOptions};
-use flow_cluster::{
-    Device, DeviceClass, JoinLine, ModelNeed, RunId, WorkerAdvert, WorkerId,
-};
+use flow_cluster::{Device, DeviceClass, JoinLine, ModelNeed, RunId, WorkerAdvert, WorkerId};
 use flow_executor::{Executor, FarCall, NoObserver, Request, RunReport};
 use flow_graph::{
     Call, DocNode, Document, Exactness, InputSpec, Lane, Node, NodeContext, NodeError, NodeSpec,
@@ -81,7 +79,7 @@ fn stub(type_name: &'static str, record: &Record) -> Arc<dyn Node> {
             outputs: vec![OutputSpec {
                 name: "out",
                 ty: PortType::ANY,
-                list: false,
+                list: type_name == "words",
                 help: "",
             }],
             exactness: Exactness::Exact,
@@ -120,7 +118,10 @@ impl Stub {
         match self.spec.type_name {
             "piece" => {
                 let number = call.int("number")?;
-                let words = serde_json::to_vec(call.datum("words")?).unwrap();
+                let mut words = serde_json::to_vec(call.datum("words")?).unwrap();
+                for piece in call.list("pieces").iter().filter_map(Value::as_datum) {
+                    words.extend_from_slice(piece.as_str().unwrap().as_bytes());
+                }
                 let file = context.artifacts.temp("txt")?;
                 let text = format!("piece {number} {}", ContentHash::of(&words).short());
                 std::fs::write(file.path(), text.repeat(1000)).unwrap();
@@ -137,6 +138,11 @@ impl Stub {
                 let value = Value::data(Datum::from(all));
                 Ok(Outcome::Values(vec![PortOutput::One(value)]))
             }
+            "words" => {
+                let text = |nth: i64| Value::data(format!("{nth} ").repeat(20_000));
+                let list = (0..call.int("number")?).map(text).collect();
+                Ok(Outcome::Values(vec![PortOutput::Many(list)]))
+            }
             "broken" => Err(NodeError::new(Code::BadInput, "there is no such colour")),
             _ => Err(NodeError::new(Code::Io, "it went up in smoke")),
         }
@@ -145,7 +151,7 @@ impl Stub {
 
 fn executor(store: &Store, record: &Record) -> Executor {
     let mut registry = Registry::new();
-    for name in ["piece", "join", "broken", "flaky"] {
+    for name in ["piece", "join", "words", "broken", "flaky"] {
         registry.add(stub(name, record)).unwrap();
     }
     Executor::new(Arc::new(registry), store.clone(), clock())
@@ -200,12 +206,12 @@ pub(crate) fn flaky() -> Document {
     single("flaky")
 }
 
-/// A piece of which the description alone has so many bytes.
-pub(crate) fn wordy(bytes: usize) -> Document {
+/// A piece that takes so many texts of 40,000 bytes each.
+pub(crate) fn wordy(count: i64) -> Document {
     let mut document = Document::new();
-    let words = (0..bytes / 50_000).map(|nth| Datum::from(format!("{nth} ").repeat(25_000)));
-    let words = Datum::List(words.collect());
-    let piece = DocNode::new("piece", 1).set("words", words);
+    let words = DocNode::new("words", 1).set("number", count);
+    document.add("words", words).unwrap();
+    let piece = DocNode::new("piece", 1).link("pieces", "words", "out");
     document.add("piece_0", piece).unwrap();
     document.targets = vec!["piece_0".into()];
     document
@@ -222,7 +228,10 @@ pub(crate) fn text(report: &RunReport) -> BTreeMap<String, String> {
     outputs
         .map(|(node, ports)| {
             let elements = ports.iter().flat_map(|port| &port.elements);
-            (node.clone(), elements.map(shown).collect::<Vec<_>>().join(","))
+            (
+                node.clone(),
+                elements.map(shown).collect::<Vec<_>>().join(","),
+            )
         })
         .collect()
 }
@@ -233,7 +242,12 @@ pub(crate) fn alone(document: &Document) -> RunReport {
     let store = store_at(folder.path());
     let executor = executor(&store, &Record::default());
     let request = Request::default();
-    let report = executor.run(document, &request, Arc::new(NoObserver), &CancelToken::new());
+    let report = executor.run(
+        document,
+        &request,
+        Arc::new(NoObserver),
+        &CancelToken::new(),
+    );
     report.unwrap()
 }
 
@@ -276,7 +290,11 @@ impl Place {
 
     /// As reached from other machines, under this machine's name.
     pub(crate) fn beyond(lease_secs: f64) -> Self {
-        Self::at(IpAddr::from([0, 0, 0, 0]), Some("localhost".into()), lease_secs)
+        Self::at(
+            IpAddr::from([0, 0, 0, 0]),
+            Some("localhost".into()),
+            lease_secs,
+        )
     }
 
     fn at(bind: IpAddr, advertise: Option<String>, lease_secs: f64) -> Self {
@@ -370,12 +388,14 @@ impl Place {
         let (ready, is_ready) = sync_channel(1);
         let thread = {
             let stop = stop.clone();
-            std::thread::Builder::new().name(name.into()).spawn(move || {
-                let told = ready.clone();
-                let ended = Worker::run(options, &stop, |_| told.send(Ok(())).unwrap());
-                // Nobody listens once it has joined.
-                drop(ready.try_send(ended));
-            })
+            std::thread::Builder::new()
+                .name(name.into())
+                .spawn(move || {
+                    let told = ready.clone();
+                    let ended = Worker::run(options, &stop, |_| told.send(Ok(())).unwrap());
+                    // Nobody listens once it has joined.
+                    drop(ready.try_send(ended));
+                })
         };
         is_ready.recv().unwrap()?;
         Ok(TestWorker {
@@ -391,10 +411,6 @@ impl Place {
 
     pub(crate) fn try_owner(&self, name: &str) -> Result<TestOwner, ClusterError> {
         self.start_owner(store_at(&self.folder.path().join(name)))
-    }
-
-    pub(crate) fn owner_on(&self, store: Store) -> TestOwner {
-        self.start_owner(store).unwrap()
     }
 
     fn start_owner(&self, store: Store) -> Result<TestOwner, ClusterError> {
@@ -542,7 +558,9 @@ impl TestOwner {
         let thread = std::thread::Builder::new().name("run".into());
         let run = move || {
             let request = Request::default();
-            executor.run(&document, &request, Arc::new(NoObserver), &cancel).unwrap()
+            executor
+                .run(&document, &request, Arc::new(NoObserver), &cancel)
+                .unwrap()
         };
         thread.spawn(run).unwrap()
     }

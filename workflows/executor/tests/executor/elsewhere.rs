@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::kit::{Kit, counts, doc, node, out};
 use engine_base::{CancelToken, Code, Key, NoProgress, ProgressSink};
-use flow_executor::{Elsewhere, Executor, FarCall, FarError, FarMade, NoObserver, Request, RunReport};
+use flow_executor::{
+    Elsewhere, Executor, FarCall, FarError, FarMade, NoObserver, Request, RunReport,
+};
 use flow_graph::{Document, NodeError, NodeSpec};
 use flow_store::CommitMark;
 
@@ -109,7 +111,10 @@ fn a_call_that_belongs_elsewhere_is_refused_with_what_differs() {
         ..call.clone()
     });
     let text = error.to_string();
-    assert!(text.contains("version 7") && text.contains("has 1"), "{text}");
+    assert!(
+        text.contains("version 7") && text.contains("has 1"),
+        "{text}"
+    );
     let error = run(&FarCall {
         node_type: "shell".into(),
         ..call

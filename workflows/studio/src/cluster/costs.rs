@@ -60,7 +60,10 @@ pub(super) fn models_on_disk() -> BTreeSet<ContentHash> {
     };
     let here = hub.entries().iter().filter(|entry| is_here(&entry.id));
     here.filter_map(|entry| {
-        let files = entry.files.iter().map(|file| Datum::from(file.sha256.as_str()));
+        let files = entry
+            .files
+            .iter()
+            .map(|file| Datum::from(file.sha256.as_str()));
         Datum::List(files.collect()).content_hash().ok()
     })
     .collect()

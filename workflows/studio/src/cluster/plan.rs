@@ -83,9 +83,8 @@ fn pieces<'p>(
     document: &Document,
     nodes: &'p [PlanNode],
 ) -> (Vec<&'p PlanNode>, Vec<Piece>, Vec<Joint>) {
-    let runs = |node: &&PlanNode| {
-        matches!(node.state, PlanState::WillRun | PlanState::Unknown { .. })
-    };
+    let runs =
+        |node: &&PlanNode| matches!(node.state, PlanState::WillRun | PlanState::Unknown { .. });
     let kept: Vec<&PlanNode> = nodes.iter().filter(runs).collect();
     let at: BTreeMap<&str, usize> = kept
         .iter()
@@ -100,7 +99,9 @@ fn pieces<'p>(
             let Some(from) = at.get(link.1.node.as_str()).copied() else {
                 continue;
             };
-            let spec = studio.registry.get(kept.get(from).map_or("", |n| n.type_name));
+            let spec = studio
+                .registry
+                .get(kept.get(from).map_or("", |n| n.type_name));
             let is_stored = spec.is_some_and(|node| node.spec().durable);
             let carries = if is_stored {
                 Carries::Stored
@@ -181,7 +182,9 @@ impl Studio {
         let internal = |why: String| StudioError::new(Code::Internal, why);
         let (document, targets) = self.film_document_of(request, watcher)?;
         let wanted = self.request(&targets);
-        let plan_of = self.executor().plan(&document, &wanted, &CancelToken::new())?;
+        let plan_of = self
+            .executor()
+            .plan(&document, &wanted, &CancelToken::new())?;
         let workers = match cluster {
             Some(cluster) => adverts(cluster)?,
             None => self.workers_like_this(count)?,

@@ -104,7 +104,10 @@ fn row(card: &Card, beat: Option<&Beat>, now_millis: u64) -> WorkerRow {
             None => signed(card.unix_millis, now_millis).max(0.0),
         },
         draining: beat.map_or(card.draining, |beat| beat.draining),
-        devices: devices.clone().map(|d| format!("{} ({})", d.name, d.class)).collect(),
+        devices: devices
+            .clone()
+            .map(|d| format!("{} ({})", d.name, d.class))
+            .collect(),
         memory_bytes: devices.map(|device| device.memory_total_bytes).sum(),
         models: card.advert.models_on_disk.len(),
         node_types: card.advert.node_types.len(),
