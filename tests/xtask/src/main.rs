@@ -13,6 +13,7 @@
 mod bench;
 mod bindings;
 mod check;
+mod faults;
 mod film;
 mod films;
 mod gpu;
@@ -150,6 +151,34 @@ enum Task {
         #[arg(long)]
         render: bool,
     },
+    /// Make a small film on a small cluster while workers, server, owner, links or disks fail.
+    #[command(
+        after_help = "Examples:\n  cargo xtask faults                        two moments of each \
+                      kind\n  cargo xtask faults --moments 20 --full --keep\n  cargo xtask faults \
+                      --only 'worker killed' --seed 7\n\nEach kind is a row: artifacts lost or \
+                      made twice, which must be none. Where root allows it, hosts are network \
+                      namespaces."
+    )]
+    Faults {
+        /// Moments of each kind.
+        #[arg(long, default_value_t = 2)]
+        moments: u32,
+        /// Decides the moments and who is struck.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Only kinds whose name begins so.
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// Long cuts last as long as they are called, not a fifth of it.
+        #[arg(long)]
+        full: bool,
+        /// Keep the receipt where tables may refer to it.
+        #[arg(long)]
+        keep: bool,
+        /// Print nothing but one line of JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Run benches in release and keep their receipts.
     #[command(
         after_help = "Examples:\n  cargo xtask bench                 list the benches\n  cargo \
@@ -236,6 +265,24 @@ fn main() -> ExitCode {
             (None, true) => gpu::render(&root),
             (None, false) => gpu::pack(&root, &out),
         },
+        Task::Faults {
+            moments,
+            seed,
+            only,
+            full,
+            keep,
+            json,
+        } => faults::run(
+            &root,
+            &faults::Order {
+                moments,
+                seed,
+                only: &only,
+                full,
+                keep,
+                json,
+            },
+        ),
         Task::Bench {
             what,
             keep,
@@ -270,7 +317,7 @@ mod tests {
         Arguments::command().debug_assert();
         for name in [
             "setup", "film", "films", "studio", "page", "test", "bindings", "check", "bench",
-            "kernels", "gpu",
+            "kernels", "gpu", "faults",
         ] {
             let mut command = Arguments::command();
             let task = command.find_subcommand_mut(name).unwrap();

@@ -64,8 +64,11 @@ async fn a_cut_is_gone_on_with_where_it_was() {
     let relay = Relay::before(&holder, Trouble::CutAfter(MIB + 300_000)).await;
     let artifacts = place.artifacts(quick());
     let through = relay.holder(&holder);
-    let fetched = artifacts.fetch(&hash, content.len() as u64, &[through], &CancelToken::new());
-    let fetched = fetched.await.unwrap();
+    let length = content.len() as u64;
+    let fetched = artifacts
+        .fetch(&hash, length, &[through], &CancelToken::new())
+        .await
+        .unwrap();
     assert!(fetched.resumed >= 2, "{fetched:?}");
     // Only what was missing came again: headers and what was on its way are all there is besides.
     let passed = relay.passed_bytes();
@@ -169,13 +172,11 @@ async fn another_length_than_announced_is_another_content() {
     let (hash, holder) = place.holder("one", &bytes(5000, 7)).await;
     let artifacts = place.artifacts(quick());
     for wrong in [4999, 5001] {
-        let fetched = artifacts.fetch(
-            &hash,
-            wrong,
-            std::slice::from_ref(&holder),
-            &CancelToken::new(),
-        );
-        let error = fetched.await.unwrap_err();
+        let holders = [holder.clone()];
+        let fetched = artifacts
+            .fetch(&hash, wrong, &holders, &CancelToken::new())
+            .await;
+        let error = fetched.unwrap_err();
         assert_eq!(error.code(), Code::Corrupt, "{wrong}: {error}");
     }
 }

@@ -36,7 +36,8 @@ pub use error::StoreError;
 pub use faults::Faults;
 pub use prune::PruneReport;
 pub use store::{
-    CommitMark, CommitRecord, HoldGuard, PendingCommit, Store, StoreCounts, StoreOptions,
+    CommitMark, CommitRecord, HoldGuard, MadeRecord, PendingCommit, Store, StoreCounts,
+    StoreOptions,
 };
 pub use values::{
     Committed, DecodeError, Exactness, NewResult, Provenance, RESULT_MAX_BYTES, SMALL_MAX_BYTES,

@@ -21,6 +21,8 @@ use crate::session::Session;
 use crate::values::{Committed, NewResult, StoredBlob, StoredResult, encode};
 use crate::writer::{Hold, Incoming, Notes, WriterThread};
 
+pub use outside::MadeRecord;
+
 const SCHEMA: Schema = Schema {
     name: "a cache of results",
     // "LtCa"

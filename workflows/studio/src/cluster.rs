@@ -2,6 +2,7 @@
 //! types.
 
 mod costs;
+mod doctor;
 mod join;
 mod plan;
 mod status;
@@ -20,6 +21,7 @@ use flow_cluster::{Device, JoinLine, RunId, WorkerAdvert, WorkerId};
 use serde::Serialize;
 
 pub(crate) use self::costs::Costs;
+pub use self::doctor::{Finding, Severity, cluster_doctor};
 pub use self::join::{Kind as LineKind, line_of};
 pub use self::plan::{ClusterPlan, PlannedWorker};
 pub use self::status::{

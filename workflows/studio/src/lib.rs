@@ -41,9 +41,9 @@ mod voices;
 mod workflow;
 
 pub use cluster::{
-    ClusterIsUp, ClusterPlan, ClusterStatus, ClusterUp, DrainOrder, JobRow, LineKind,
-    PlannedWorker, WorkerJoined, WorkerRequest, WorkerRow, cluster_drain, cluster_pause,
-    cluster_status, cluster_up, line_of,
+    ClusterIsUp, ClusterPlan, ClusterStatus, ClusterUp, DrainOrder, Finding, JobRow, LineKind,
+    PlannedWorker, Severity, WorkerJoined, WorkerRequest, WorkerRow, cluster_doctor, cluster_drain,
+    cluster_pause, cluster_status, cluster_up, line_of,
 };
 pub use command::{Command, Edit, Job, Kind, System};
 pub use config::{cache_folder, cluster_of_environment};

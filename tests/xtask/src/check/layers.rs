@@ -157,6 +157,12 @@ const LAYERS: &[Layer] = &[
         level: 8,
         may_use: &["flow-studio"],
     },
+    // Strikes the program from outside and reads its stores.
+    Layer {
+        name: "longtake-faults",
+        level: 9,
+        may_use: &["flow-store"],
+    },
     // Setup fetches the default models.
     Layer {
         name: "xtask",
@@ -189,7 +195,7 @@ const PLACES: &[(&str, &[&str])] = &[
     ("minijinja", &["engine-pipelines"]),
     ("llguidance", &["engine-pipelines"]),
     ("cosmic-text", &["flow-media"]),
-    ("clap", &["flow-cli", "xtask"]),
+    ("clap", &["flow-cli", "longtake-faults", "xtask"]),
     ("indicatif", &["flow-cli"]),
     ("hound", &["flow-studio"]),
     ("realfft", &["engine-pipelines"]),

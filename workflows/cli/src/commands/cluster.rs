@@ -8,9 +8,9 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use engine_base::{CancelToken, Code};
 use flow_studio::{
-    ClusterPlan, ClusterStatus, ClusterUp, DrainOrder, FilmRequest, StudioError, Watcher,
-    WorkerRequest, cluster_drain, cluster_of_environment, cluster_pause, cluster_status,
-    cluster_up,
+    ClusterPlan, ClusterStatus, ClusterUp, DrainOrder, FilmRequest, Severity, StudioError, Watcher,
+    WorkerRequest, cluster_doctor, cluster_drain, cluster_of_environment, cluster_pause,
+    cluster_status, cluster_up,
 };
 use serde_json::json;
 
@@ -38,6 +38,8 @@ pub(crate) enum ClusterCommand {
     Plan(PlanArgs),
     /// Give a worker nothing more; what it is at it finishes
     Drain(DrainArgs),
+    /// Look at this machine and at the workers, and say what to change
+    Doctor(WhereArgs),
     /// Hand nothing more out; what runs goes on
     Pause(WhereArgs),
     /// Hand work out again
@@ -180,9 +182,42 @@ pub(super) fn cluster(
             }
             Ok(0)
         }
+        ClusterCommand::Doctor(at) => doctor(cli, at),
         ClusterCommand::Pause(at) => pause(cli, at, true),
         ClusterCommand::Resume(at) => pause(cli, at, false),
     }
+}
+
+/// Exit status 1 when something is wrong; advice alone is none.
+fn doctor(cli: &Cli, at: &WhereArgs) -> Result<u8, StudioError> {
+    let cluster = at.cluster.clone().or_else(cluster_of_environment);
+    let store = match &cli.cache {
+        Some(folder) => folder.clone(),
+        None => flow_studio::cache_folder()?,
+    };
+    let findings = cluster_doctor(&store, cluster.as_deref())?;
+    if cli.json {
+        say_json(&json!({ "findings": findings }));
+    } else {
+        for finding in &findings {
+            let mark = match finding.severity {
+                Severity::Fine => "ok    ",
+                Severity::Advice => "advice",
+                Severity::Wrong => "WRONG ",
+            };
+            say(&format!("{mark} {:12} {}", finding.machine, finding.found));
+            if !finding.advice.is_empty() {
+                say(&format!("{:19} {}", "", finding.advice));
+            }
+        }
+        if cluster.is_none() {
+            say("this machine only; --cluster DIR looks at the workers too");
+        }
+    }
+    let wrong = findings
+        .iter()
+        .any(|finding| finding.severity == Severity::Wrong);
+    Ok(u8::from(wrong))
 }
 
 fn pause(cli: &Cli, at: &WhereArgs, paused: bool) -> Result<u8, StudioError> {

@@ -14,13 +14,13 @@ struct Held {
 }
 
 /// Answers until the test's runtime ends.
-pub struct Bucket {
-    pub url: String,
+pub(crate) struct Bucket {
+    pub(crate) url: String,
     held: Arc<Mutex<Held>>,
 }
 
 impl Bucket {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let held = Arc::new(Mutex::new(Held::default()));
@@ -33,11 +33,11 @@ impl Bucket {
         Self { url, held }
     }
 
-    pub fn object(&self, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn object(&self, name: &str) -> Option<Vec<u8>> {
         self.held.lock().unwrap().objects.get(name).cloned()
     }
 
-    pub fn parts(&self) -> usize {
+    pub(crate) fn parts(&self) -> usize {
         self.held.lock().unwrap().parts_ever
     }
 }

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// What happens to the bytes that come back, counted on each connection with the headers.
 #[derive(Debug, Clone, Copy)]
-pub enum Trouble {
+pub(crate) enum Trouble {
     None,
     /// Each connection ends after so many.
     CutAfter(usize),
@@ -24,13 +24,13 @@ pub enum Trouble {
 }
 
 /// Relays until the test's runtime ends.
-pub struct Relay {
+pub(crate) struct Relay {
     url: String,
     passed: Arc<AtomicU64>,
 }
 
 impl Relay {
-    pub async fn before(holder: &Holder, trouble: Trouble) -> Self {
+    pub(crate) async fn before(holder: &Holder, trouble: Trouble) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let target = holder.url.trim_start_matches("http://").to_owned();
@@ -53,7 +53,7 @@ impl Relay {
     }
 
     /// The holder as it looks from behind the relay.
-    pub fn holder(&self, holder: &Holder) -> Holder {
+    pub(crate) fn holder(&self, holder: &Holder) -> Holder {
         Holder {
             url: self.url.clone(),
             ..holder.clone()
@@ -61,7 +61,7 @@ impl Relay {
     }
 
     /// Bytes that came back so far.
-    pub fn passed_bytes(&self) -> u64 {
+    pub(crate) fn passed_bytes(&self) -> u64 {
         self.passed.load(Ordering::SeqCst)
     }
 }

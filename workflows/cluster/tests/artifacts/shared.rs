@@ -25,8 +25,11 @@ async fn there_and_back(shared: &SharedStore, content: &[u8]) {
     // A second time nothing is sent.
     sender.publish(&hash).await.unwrap();
     let receiver = to.artifacts(with(shared.clone()));
-    let fetched = receiver.fetch(&hash, content.len() as u64, &[], &CancelToken::new());
-    let fetched = fetched.await.unwrap();
+    let length = content.len() as u64;
+    let fetched = receiver
+        .fetch(&hash, length, &[], &CancelToken::new())
+        .await
+        .unwrap();
     assert_eq!(fetched.from, Some(Origin::Shared));
     assert_eq!(std::fs::read(&fetched.path).unwrap(), content);
 }

@@ -10,7 +10,7 @@ use flow_http::{Token, serve_artifacts};
 use flow_store::{Faults, Store, StoreOptions};
 
 /// `count` bytes that no compressor and no chance repeats.
-pub fn bytes(count: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn bytes(count: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut out = Vec::with_capacity(count + 8);
     while out.len() < count {
@@ -24,7 +24,7 @@ pub fn bytes(count: usize, seed: u64) -> Vec<u8> {
 }
 
 /// Options with which nothing takes long.
-pub fn quick() -> ArtifactOptions {
+pub(crate) fn quick() -> ArtifactOptions {
     ArtifactOptions {
         cap_bytes: 1 << 30,
         shared: None,
@@ -34,42 +34,46 @@ pub fn quick() -> ArtifactOptions {
     }
 }
 
-pub fn store(dir: &Path) -> Store {
+pub(crate) fn store(dir: &Path) -> Store {
     let options = StoreOptions {
         cap_bytes: 1 << 30,
         clock: Arc::new(ManualClock::at(0)),
         faults: Faults::none(),
     };
-    Store::open(dir, options).unwrap()
+    // Opening waits for a runtime of its own, which a thread of another one may not.
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| Store::open(dir, options).unwrap());
+        opening.join().unwrap()
+    })
 }
 
 /// A folder for the stores of a test.
-pub struct Place {
+pub(crate) struct Place {
     folder: tempfile::TempDir,
     own: Arc<Store>,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let own = Arc::new(store(&folder.path().join("own")));
         Self { folder, own }
     }
 
-    pub fn own_store(&self) -> &Store {
+    pub(crate) fn own_store(&self) -> &Store {
         &self.own
     }
 
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    pub fn artifacts(&self, options: ArtifactOptions) -> Artifacts {
+    pub(crate) fn artifacts(&self, options: ArtifactOptions) -> Artifacts {
         Artifacts::new(Arc::clone(&self.own), options)
     }
 
     /// A worker that has one artifact, and serves it until the test's runtime ends.
-    pub async fn holder(&self, name: &str, content: &[u8]) -> (ContentHash, Holder) {
+    pub(crate) async fn holder(&self, name: &str, content: &[u8]) -> (ContentHash, Holder) {
         let store = Arc::new(store(&self.folder.path().join(name)));
         let temp = store.temp("bin").unwrap();
         std::fs::write(&temp, content).unwrap();
@@ -94,7 +98,7 @@ impl Place {
     }
 
     /// Nothing half received lies about.
-    pub fn assert_no_temps(&self) {
+    pub(crate) fn assert_no_temps(&self) {
         let temp = self.folder.path().join("own/temp");
         let left: Vec<_> = std::fs::read_dir(temp).unwrap().flatten().collect();
         assert!(left.is_empty(), "{left:?}");
