@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use engine_base::{CancelToken, Code, Key, ProgressSink};
 use flow_graph::{Call, Exactness, Lane, NodeContext, NodeError, NodeSpec, Outcome, Value};
-use flow_store::{NewResult, Provenance, StoredPort, StoredValue};
+use flow_store::{NewResult, Provenance, SMALL_MAX_BYTES, StoredPort, StoredValue};
 
 use crate::artifacts::{StoreArtifacts, node_error};
 use crate::convert::{from_stored, load_value, store_value, to_stored};
@@ -100,7 +100,8 @@ pub trait Elsewhere: Send + Sync {
     ) -> Result<FarMade, NodeError>;
 }
 
-/// `call` as it travels; `None` when it holds a loaded thing, which stays where it is.
+/// `call` as it travels; `None` when it holds a loaded thing, or plain data that is too large to be
+/// stored: both stay where they are.
 pub(crate) fn far_call(key: Key, spec: &NodeSpec, node: &str, call: &Call) -> Option<FarCall> {
     let mut inputs = BTreeMap::new();
     for (name, values) in &call.inputs {
@@ -108,7 +109,18 @@ pub(crate) fn far_call(key: Key, spec: &NodeSpec, node: &str, call: &Call) -> Op
             .iter()
             .map(|value| store_value(name, value))
             .collect();
-        inputs.insert(name.clone(), values.ok()?);
+        let values = values.ok()?;
+        let is_small = |value: &StoredValue| match value {
+            StoredValue::Small(datum) => {
+                let canonical = datum.canonical();
+                canonical.is_ok_and(|bytes| bytes.len() <= SMALL_MAX_BYTES)
+            }
+            StoredValue::Blob(_) | StoredValue::Blocked(_) => true,
+        };
+        if !values.iter().all(is_small) {
+            return None;
+        }
+        inputs.insert(name.clone(), values);
     }
     Some(FarCall {
         key,

@@ -45,6 +45,11 @@ async fn consumer(shared: &Shared) -> Result<Consumer<pull::Config>, ClusterErro
 
 /// Take in what came while nobody was there, before anything is handed out.
 pub(super) async fn catch_up(shared: &Arc<Shared>) -> Result<(), ClusterError> {
+    // What an earlier start of ours had in hand when it was killed would come again only after a
+    // while: a new consumer gives it at once. Where there is none yet, nothing is to be removed.
+    let name = consumer_of_owner(&shared.id);
+    let streams = &shared.link.streams;
+    drop(streams.delete_consumer_from_stream(&name, RESULTS).await);
     let consumer = consumer(shared).await?;
     loop {
         let batch = consumer

@@ -118,10 +118,15 @@ impl Shared {
                     out.place = Some(place);
                 }
             }
-            Err(ClusterError::TooLarge { .. } | ClusterError::Store(_)) => {
+            Err(
+                error @ (ClusterError::TooLarge { .. }
+                | ClusterError::System { .. }
+                | ClusterError::File { .. }
+                | ClusterError::Store(_)),
+            ) => {
                 let failure = Failure::Node {
                     code: Code::Refused,
-                    text: "the job cannot be sent".to_owned(),
+                    text: error.to_string(),
                 };
                 let mut state = self.lock();
                 let effects = state.dispatcher.failed(lease.id, failure, self.now());
@@ -139,7 +144,10 @@ impl Shared {
             call,
             holders,
         } = parcel;
-        let unsayable = |why: String| ClusterError::stream("describe a job", &why);
+        let unsayable = |why: String| ClusterError::System {
+            what: "describe a job",
+            why,
+        };
         let text = CallText::of(&call).map_err(unsayable)?;
         let json = serde_json::to_vec(&text).unwrap_or_default();
         let body = if json.len() > MOST_BYTES {

@@ -79,7 +79,7 @@ fn stub(type_name: &'static str, record: &Record) -> Arc<dyn Node> {
             outputs: vec![OutputSpec {
                 name: "out",
                 ty: PortType::ANY,
-                list: false,
+                list: type_name == "words",
                 help: "",
             }],
             exactness: Exactness::Exact,
@@ -118,7 +118,10 @@ impl Stub {
         match self.spec.type_name {
             "piece" => {
                 let number = call.int("number")?;
-                let words = serde_json::to_vec(call.datum("words")?).unwrap();
+                let mut words = serde_json::to_vec(call.datum("words")?).unwrap();
+                for piece in call.list("pieces").iter().filter_map(Value::as_datum) {
+                    words.extend_from_slice(piece.as_str().unwrap().as_bytes());
+                }
                 let file = context.artifacts.temp("txt")?;
                 let text = format!("piece {number} {}", ContentHash::of(&words).short());
                 std::fs::write(file.path(), text.repeat(1000)).unwrap();
@@ -135,6 +138,11 @@ impl Stub {
                 let value = Value::data(Datum::from(all));
                 Ok(Outcome::Values(vec![PortOutput::One(value)]))
             }
+            "words" => {
+                let text = |nth: i64| Value::data(format!("{nth} ").repeat(20_000));
+                let list = (0..call.int("number")?).map(text).collect();
+                Ok(Outcome::Values(vec![PortOutput::Many(list)]))
+            }
             "broken" => Err(NodeError::new(Code::BadInput, "there is no such colour")),
             _ => Err(NodeError::new(Code::Io, "it went up in smoke")),
         }
@@ -143,7 +151,7 @@ impl Stub {
 
 fn executor(store: &Store, record: &Record) -> Executor {
     let mut registry = Registry::new();
-    for name in ["piece", "join", "broken", "flaky"] {
+    for name in ["piece", "join", "words", "broken", "flaky"] {
         registry.add(stub(name, record)).unwrap();
     }
     Executor::new(Arc::new(registry), store.clone(), clock())
@@ -198,12 +206,12 @@ pub(crate) fn flaky() -> Document {
     single("flaky")
 }
 
-/// A piece of which the description alone has so many bytes.
-pub(crate) fn wordy(bytes: usize) -> Document {
+/// A piece that takes so many texts of 40,000 bytes each.
+pub(crate) fn wordy(count: i64) -> Document {
     let mut document = Document::new();
-    let words = (0..bytes / 50_000).map(|nth| Datum::from(format!("{nth} ").repeat(25_000)));
-    let words = Datum::List(words.collect());
-    let piece = DocNode::new("piece", 1).set("words", words);
+    let words = DocNode::new("words", 1).set("number", count);
+    document.add("words", words).unwrap();
+    let piece = DocNode::new("piece", 1).link("pieces", "words", "out");
     document.add("piece_0", piece).unwrap();
     document.targets = vec!["piece_0".into()];
     document
@@ -403,10 +411,6 @@ impl Place {
 
     pub(crate) fn try_owner(&self, name: &str) -> Result<TestOwner, ClusterError> {
         self.start_owner(store_at(&self.folder.path().join(name)))
-    }
-
-    pub(crate) fn owner_on(&self, store: Store) -> TestOwner {
-        self.start_owner(store).unwrap()
     }
 
     fn start_owner(&self, store: Store) -> Result<TestOwner, ClusterError> {
