@@ -4,6 +4,7 @@
 //! May name any crate of the product; none may name this one. Tests stand in `tests/`, benches in
 //! `src/bin/bench/`, one file and one line in its list each.
 
+pub mod cluster;
 pub mod film;
 pub mod graphs;
 pub mod load;

@@ -13,11 +13,13 @@
 mod bench;
 mod bindings;
 mod check;
+mod faults;
 mod film;
 mod films;
 mod gpu;
 mod kernels;
 mod models;
+mod nats;
 mod package;
 mod setup;
 mod steps;
@@ -41,7 +43,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Find missing system packages, print the one line that installs them; run it when root.
-    /// Then fetch the default models.
+    /// Then fetch the default models and the cluster's server.
     #[command(
         after_help = "Examples:\n  cargo xtask setup         install what is missing\n  \
                             cargo xtask setup --dry   only say what is missing (exit 1 if any)\n  \
@@ -170,6 +172,34 @@ enum Task {
         #[arg(long)]
         built: bool,
     },
+    /// Make a small film on a small cluster while workers, server, owner, links or disks fail.
+    #[command(
+        after_help = "Examples:\n  cargo xtask faults                        two moments of each \
+                      kind\n  cargo xtask faults --moments 20 --full --keep\n  cargo xtask faults \
+                      --only 'worker killed' --seed 7\n\nEach kind is a row: artifacts lost or \
+                      made twice, which must be none. Where root allows it, hosts are network \
+                      namespaces."
+    )]
+    Faults {
+        /// Moments of each kind.
+        #[arg(long, default_value_t = 2)]
+        moments: u32,
+        /// Decides the moments and who is struck.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Only kinds whose name begins so.
+        #[arg(long, value_delimiter = ',')]
+        only: Vec<String>,
+        /// Long cuts last as long as they are called, not a fifth of it.
+        #[arg(long)]
+        full: bool,
+        /// Keep the receipt where tables may refer to it.
+        #[arg(long)]
+        keep: bool,
+        /// Print nothing but one line of JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Run benches in release and keep their receipts.
     #[command(
         after_help = "Examples:\n  cargo xtask bench                 list the benches\n  cargo \
@@ -226,7 +256,11 @@ fn main() -> ExitCode {
                 (false, Err(_)) if !dry => Ok(()),
                 (false, _) => models::run(mode),
             };
-            system.and(models)
+            let server = match &system {
+                Err(_) if !dry => Ok(()),
+                _ => nats::run(&root, mode),
+            };
+            system.and(models).and(server)
         }
         Task::Film { args } => film::run(&root, &args),
         Task::Films { length, seed, out } => films::run(&root, &length, seed, &out),
@@ -264,6 +298,24 @@ fn main() -> ExitCode {
                 built,
             },
         ),
+        Task::Faults {
+            moments,
+            seed,
+            only,
+            full,
+            keep,
+            json,
+        } => faults::run(
+            &root,
+            &faults::Order {
+                moments,
+                seed,
+                only: &only,
+                full,
+                keep,
+                json,
+            },
+        ),
         Task::Bench {
             what,
             keep,
@@ -298,7 +350,7 @@ mod tests {
         Arguments::command().debug_assert();
         for name in [
             "setup", "film", "films", "studio", "page", "test", "bindings", "check", "bench",
-            "kernels", "gpu", "package",
+            "kernels", "gpu", "package", "faults",
         ] {
             let mut command = Arguments::command();
             let task = command.find_subcommand_mut(name).unwrap();

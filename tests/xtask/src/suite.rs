@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::film::cargo;
 use crate::steps::{self, Steps};
-use crate::{check, kernels, models, package, setup, ui};
+use crate::{check, kernels, models, nats, package, setup, ui};
 
 /// Seconds of fuzzing per target: a smoke test, not a search.
 const FUZZ_SECS: u32 = 10;
@@ -158,7 +158,8 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<()> {
     let mut tally = Tally::default();
     let ready = steps.run("setup", || {
         setup::run(setup::Mode::Install, setup::For::Everything)?;
-        models::run(setup::Mode::Install)
+        models::run(setup::Mode::Install)?;
+        nats::run(root, setup::Mode::Install)
     });
     steps.run("format", || {
         steps::pass(&mut cargo_in(root, &["fmt", "--all", "--check"]))

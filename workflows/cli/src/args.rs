@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    BenchArgs, MCP_EXAMPLES, McpArgs, ModelsCommand, RebuildArgs, SERVE_EXAMPLES, SPEAK_EXAMPLES,
-    ServeArgs, SpeakArgs,
+    BenchArgs, CLUSTER_EXAMPLES, ClusterCommand, MCP_EXAMPLES, McpArgs, ModelsCommand, RebuildArgs,
+    SERVE_EXAMPLES, SPEAK_EXAMPLES, ServeArgs, SpeakArgs, WorkerArgs,
 };
 
 /// Turn a premise into a finished film on your own machine.
@@ -93,6 +93,15 @@ pub(crate) enum Command {
         after_help = "Examples:\n  longtake bench\n  longtake bench text --json\n  longtake bench text --peers"
     )]
     Bench(BenchArgs),
+    /// Let several machines work together
+    #[command(after_help = CLUSTER_EXAMPLES)]
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
+    /// Work for a cluster: take jobs until stopped
+    #[command(
+        after_help = "Example:\n  longtake worker --join longtake-join-1.… --name spark-1 --data /data/longtake"
+    )]
+    Worker(WorkerArgs),
     /// List the node types a workflow can use
     Nodes {
         /// Show everything about one type
@@ -198,6 +207,11 @@ pub(crate) struct FilmArgs {
     /// Show the lines and do not speak them
     #[arg(long, conflicts_with_all = ["voice", "pace"])]
     pub(crate) mute: bool,
+
+    /// Make the shots on the workers of a cluster: folder of `longtake cluster up`, the owner's
+    /// line or a file with it (default: $LONGTAKE_CLUSTER)
+    #[arg(long, value_name = "DIR|LINE")]
+    pub(crate) cluster: Option<String>,
 
     /// Say what would be made, and make nothing
     #[arg(long)]

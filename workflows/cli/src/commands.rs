@@ -1,6 +1,7 @@
 //! Each command line as a command of the studio.
 
 mod bench;
+mod cluster;
 mod models;
 mod project;
 mod rebuild;
@@ -24,6 +25,7 @@ use crate::bars::{Bars, clock};
 use crate::size;
 
 pub(crate) use bench::BenchArgs;
+pub(crate) use cluster::{CLUSTER_EXAMPLES, ClusterCommand, WorkerArgs};
 pub(crate) use models::ModelsCommand;
 pub(crate) use rebuild::RebuildArgs;
 pub(crate) use serve::{MCP_EXAMPLES, McpArgs, SERVE_EXAMPLES, ServeArgs};
@@ -46,6 +48,8 @@ pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioErr
         Command::Serve(args) => serve::serve(cli, args, cancel),
         Command::Mcp(args) => serve::mcp(cli, args),
         Command::Bindings { out } => serve::bindings(out),
+        Command::Cluster(command) => cluster::cluster(cli, command, cancel),
+        Command::Worker(args) => cluster::worker(cli, args, cancel),
         Command::Nodes { type_name } => nodes(cli, type_name.as_deref()),
     }
 }
@@ -113,11 +117,21 @@ fn film(cli: &Cli, args: &FilmArgs, cancel: &CancelToken) -> Result<u8, StudioEr
     }
     let bars = Arc::new(Bars::new(cli.quiet || cli.json));
     let watcher: Arc<dyn Watcher> = Arc::clone(&bars) as Arc<dyn Watcher>;
-    let studio = studio(cli)?;
+    let mut studio = studio(cli)?;
     if args.plan {
         let plan = studio.film_plan(&request, &watcher);
         bars.finish();
         return show_plan(cli, &plan?);
+    }
+    if let Some(cluster) = args
+        .cluster
+        .clone()
+        .or_else(flow_studio::cluster_of_environment)
+    {
+        let named = request.script.as_ref().or(request.project.as_ref());
+        let run = named.and_then(|path| path.file_stem());
+        let run = run.map_or_else(|| "film".into(), |name| name.to_string_lossy());
+        studio.use_cluster(&cluster, &run)?;
     }
     let report = studio.film(&request, &watcher, cancel);
     bars.finish();

@@ -2,30 +2,35 @@
 //! worker, a lease or a result goes wrong.
 //!
 //! Duty: one state machine, [`Dispatcher`], that decides; a [`CostModel`] learned from
-//! measurements; a [`Placement`] policy; rules that [`split`] work into jobs; and a [`simulate`]d
-//! cluster that drives the very same code. It must not know engines, node types' meaning, film or
-//! files, reads no clock (time is handed in, see [`engine_base::Clock`]) and starts no threads.
+//! measurements; a [`Placement`] policy; rules that [`split`] work into jobs; a [`simulate`]d
+//! cluster that drives the very same code; and the real one: a [`server`] started as a child, the
+//! [`transport`] over NATS JetStream, the [`worker`] that takes jobs, the [`owner`] of a run that
+//! hands them out, and [`artifacts`] between their stores. It must not know engines, node types'
+//! meaning or film; node types are handed in.
 //!
-//! Waits for: the transport (NATS JetStream: stream, leases by acks, worker registry, watchdog),
-//! the worker process, and artifacts over HTTP. They call [`Dispatcher`]'s events and carry
-//! [`WorkerAdvert`], [`Job`], [`Lease`] and [`Failure`] as messages; nothing here pretends to be
-//! them.
+//! Entry points: [`server::Server`], [`worker::Worker`], [`owner::Owner`] (an
+//! [`flow_executor::Elsewhere`]), [`simulate::plan`].
 //!
 //! Invariants: equal events at equal times give equal decisions; a job is counted done at most
 //! once; every job ends (done, failed with a reason, or cancelled) as long as events keep coming;
 //! a result is harmless however often it arrives.
 
 mod advert;
+pub mod artifacts;
 mod cost;
 mod dispatch;
 mod job;
 mod join;
 mod lease;
 mod names;
+pub mod owner;
 pub mod placement;
+pub mod server;
 pub mod simulate;
 pub mod split;
+pub mod transport;
 mod version;
+pub mod worker;
 
 pub use advert::{Device, LoadedModel, WorkerAdvert};
 pub use cost::{

@@ -28,7 +28,7 @@ pub(crate) fn to_stored(spec: &NodeSpec, ports: &Ports) -> Result<Vec<StoredPort
     Ok(stored)
 }
 
-fn store_value(output: &str, value: &Value) -> Result<StoredValue, NodeError> {
+pub(crate) fn store_value(output: &str, value: &Value) -> Result<StoredValue, NodeError> {
     match value {
         Value::Data(datum) => Ok(StoredValue::Small(datum.as_ref().clone())),
         Value::Blob(blob) => Ok(StoredValue::Blob(StoredBlob {
@@ -55,7 +55,7 @@ pub(crate) fn from_stored(stored: &[StoredPort]) -> Ports {
         .collect()
 }
 
-fn load_value(stored: &StoredValue) -> Value {
+pub(crate) fn load_value(stored: &StoredValue) -> Value {
     match stored {
         StoredValue::Small(datum) => Value::Data(Arc::new(datum.clone())),
         StoredValue::Blob(blob) => Value::Blob(BlobRef {

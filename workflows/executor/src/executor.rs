@@ -9,6 +9,7 @@ use flow_store::Store;
 
 use crate::board::Board;
 use crate::costs::Costs;
+use crate::elsewhere::{Elsewhere, Far};
 use crate::error::RunError;
 use crate::expand::net_of;
 use crate::keys::SideData;
@@ -48,6 +49,7 @@ pub struct Executor {
     clock: Arc<dyn Clock>,
     limits: Limits,
     side_data: Arc<SideData>,
+    elsewhere: Far,
 }
 
 /// The nodes of a document, and which of them are asked for.
@@ -67,6 +69,7 @@ impl Executor {
             clock,
             limits: Limits::of_machine(),
             side_data: Arc::default(),
+            elsewhere: None,
         }
     }
 
@@ -75,6 +78,25 @@ impl Executor {
     pub const fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// The same with calls that travel run elsewhere.
+    #[must_use]
+    pub fn with_elsewhere(mut self, elsewhere: Arc<dyn Elsewhere>) -> Self {
+        self.elsewhere = Some(elsewhere);
+        self
+    }
+
+    pub(crate) const fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    pub(crate) fn side_data(&self) -> &SideData {
+        &self.side_data
+    }
+
+    pub(crate) const fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
     }
 
     /// The store it works against.
@@ -158,6 +180,7 @@ impl Executor {
             observer,
             cancel: cancel.child(),
             limits: self.limits,
+            elsewhere: self.elsewhere.clone(),
             mark: self.store.mark()?,
         };
         let mut report = run(board, setting)?;

@@ -25,6 +25,7 @@ mod commit;
 mod convert;
 mod costs;
 mod element;
+mod elsewhere;
 mod error;
 mod executor;
 mod expand;
@@ -42,6 +43,7 @@ mod shared;
 
 pub use artifacts::StoreArtifacts;
 pub use costs::{Cost, Costs};
+pub use elsewhere::{Elsewhere, FarCall, FarError, FarMade};
 pub use error::RunError;
 pub use executor::{Executor, Request};
 pub use limits::Limits;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine_base::{Code, ContentHash, Key, Preview, ProgressEvent, ProgressSink};
-use flow_graph::{Exactness, Lane, Node, NodeContext, NodeError, Outcome};
+use flow_graph::{Call, Exactness, Lane, Node, NodeContext, NodeError, NodeSpec, Outcome};
 use flow_store::{NewResult, Provenance};
 
 use crate::artifacts::node_error;
@@ -15,6 +15,7 @@ use crate::board::{Claim, Fault, Gathered, How, Splice};
 use crate::commit::Pending;
 use crate::convert::{from_stored, to_stored};
 use crate::element::{Inputs, Ports, Step, blocked_ports, ports_of};
+use crate::elsewhere::{FarCall, FarMade, device_class, far_call, stays, stored_exactness};
 use crate::expand::splice;
 use crate::keys;
 use crate::observe::RunEvent;
@@ -88,7 +89,8 @@ impl Worker {
         } else {
             mine
         };
-        self.start(spec.lane, calls);
+        let far = shared_takes(&self.shared, spec);
+        self.start(if far { Lane::Wait } else { spec.lane }, calls);
     }
 
     fn asked(&self, node: &Arc<dyn Node>, place: Place, step: Result<Step, NodeError>) -> Asked {
@@ -260,6 +262,19 @@ impl Worker {
                 Lane::Device => shared.limits.workers,
             },
         };
+        let far = if shared_takes(shared, spec) && !stays(&call) {
+            let far = far_call(key, spec, &progress.id, &call);
+            shared.elsewhere.as_ref().zip(far)
+        } else {
+            None
+        };
+        if let Some((elsewhere, far)) = far {
+            let made = guard(spec.type_name, || {
+                elsewhere.run(&far, &shared.cancel, &progress)
+            });
+            self.far_end(&node, place, &call, &far, made);
+            return;
+        }
         let start = shared.clock.monotonic();
         let outcome = guard(spec.type_name, || node.run(&context, &call));
         let wall = shared.clock.monotonic().saturating_sub(start);
@@ -277,8 +292,8 @@ impl Worker {
         });
         match result {
             Ok(Some(ports)) => {
-                let inputs = keys::contents(spec, &call);
-                self.deliver(&node, place, key, Arc::new(ports), inputs, wall);
+                let provenance = here(spec, keys::contents(spec, &call), wall);
+                self.deliver(&node, place, key, Arc::new(ports), provenance);
             }
             Ok(None) => {}
             Err(error) if error.code == Code::Cancelled && shared.cancel.is_cancelled() => {
@@ -289,6 +304,41 @@ impl Worker {
                 });
             }
             Err(error) => self.fail(place, key, error),
+        }
+    }
+
+    /// A call that ran elsewhere has ended.
+    fn far_end(
+        &self,
+        node: &Arc<dyn Node>,
+        place: Place,
+        call: &Call,
+        far: &FarCall,
+        made: Result<FarMade, NodeError>,
+    ) {
+        let shared = &self.shared;
+        match made {
+            Ok(made) => {
+                let ports = Arc::new(from_stored(&made.ports));
+                if let Err(error) = shared.artifacts.hold_all([&*ports].into_iter()) {
+                    self.fail(place, far.key, node_error(&error));
+                    return;
+                }
+                let provenance = Provenance {
+                    inputs: keys::contents(node.spec(), call),
+                    engine_build: made.engine_build,
+                    device_class: made.device_class,
+                    wall_millis: millis(made.wall),
+                };
+                self.deliver(node, place, far.key, ports, provenance);
+            }
+            Err(error) if error.code == Code::Cancelled && shared.cancel.is_cancelled() => {
+                shared.update(Some(self.role), |guarded| {
+                    let stopped = Err(Fault::Stopped);
+                    guarded.board.land(far.key, place, stopped, How::Ran, false);
+                });
+            }
+            Err(error) => self.fail(place, far.key, error),
         }
     }
 
@@ -311,14 +361,8 @@ impl Worker {
     fn close(&self, closed: Closed) {
         let node = Arc::clone(&self.shared.lock().board.entries[closed.place.node].node);
         let wall = Duration::from_millis(closed.wall_millis);
-        self.deliver(
-            &node,
-            closed.place,
-            closed.key,
-            closed.ports,
-            closed.inputs,
-            wall,
-        );
+        let provenance = here(node.spec(), closed.inputs, wall);
+        self.deliver(&node, closed.place, closed.key, closed.ports, provenance);
     }
 
     /// Pass a result on and commit it if its node is durable. Results of exact nodes go on at
@@ -329,11 +373,11 @@ impl Worker {
         place: Place,
         key: Key,
         ports: Arc<Ports>,
-        inputs: Vec<ContentHash>,
-        wall: Duration,
+        provenance: Provenance,
     ) {
         let spec = node.spec();
         let shared = &self.shared;
+        let wall = Duration::from_millis(provenance.wall_millis);
         if !spec.durable {
             shared.update(Some(self.role), |guarded| {
                 guarded.board.tally(place.node, |count| {
@@ -350,20 +394,8 @@ impl Worker {
                 key,
                 node_type: spec.type_name.to_owned(),
                 ports: stored,
-                exactness: match spec.exactness {
-                    Exactness::Exact => flow_store::Exactness::Exact,
-                    Exactness::Tolerant => flow_store::Exactness::Tolerant,
-                    Exactness::Recorded => flow_store::Exactness::Recorded,
-                },
-                provenance: Provenance {
-                    inputs,
-                    engine_build: env!("CARGO_PKG_VERSION").to_owned(),
-                    device_class: match spec.lane {
-                        Lane::Cpu | Lane::Wait => "cpu".to_owned(),
-                        Lane::Device => "device".to_owned(),
-                    },
-                    wall_millis: millis(wall),
-                },
+                exactness: stored_exactness(spec.exactness),
+                provenance,
             };
             shared.store.submit(result).map_err(|e| node_error(&e))
         });
@@ -397,6 +429,22 @@ impl Worker {
                 guarded.over = true;
             });
         }
+    }
+}
+
+/// Whether calls of a type are handed to other machines.
+fn shared_takes(shared: &Shared, spec: &NodeSpec) -> bool {
+    let elsewhere = shared.elsewhere.as_ref();
+    spec.durable && !spec.cheap && elsewhere.is_some_and(|elsewhere| elsewhere.takes(spec))
+}
+
+/// Provenance of what was made on this machine.
+fn here(spec: &NodeSpec, inputs: Vec<ContentHash>, wall: Duration) -> Provenance {
+    Provenance {
+        inputs,
+        engine_build: env!("CARGO_PKG_VERSION").to_owned(),
+        device_class: device_class(spec.lane),
+        wall_millis: millis(wall),
     }
 }
 
@@ -448,7 +496,7 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("without a text")
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

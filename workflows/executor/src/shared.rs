@@ -9,6 +9,7 @@ use flow_store::{CommitMark, Store};
 
 use crate::artifacts::StoreArtifacts;
 use crate::board::Board;
+use crate::elsewhere::Far;
 use crate::keys::SideData;
 use crate::limits::Limits;
 use crate::observe::RunObserver;
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) observer: Arc<dyn RunObserver>,
     pub(crate) cancel: CancelToken,
     pub(crate) limits: Limits,
+    pub(crate) elsewhere: Far,
     /// Where the store's commits stood when the run began.
     pub(crate) mark: CommitMark,
 }
@@ -57,6 +59,7 @@ pub(crate) struct Setting {
     pub(crate) observer: Arc<dyn RunObserver>,
     pub(crate) cancel: CancelToken,
     pub(crate) limits: Limits,
+    pub(crate) elsewhere: Far,
     pub(crate) mark: CommitMark,
 }
 
@@ -86,6 +89,7 @@ impl Shared {
             observer: setting.observer,
             cancel: setting.cancel,
             limits: setting.limits,
+            elsewhere: setting.elsewhere,
             mark: setting.mark,
         }
     }

@@ -30,7 +30,7 @@ pub enum Caching<'a> {
 
 /// The part of a file that a `Range` header asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+pub(crate) enum Part {
     Whole,
     /// First byte and the one after the last.
     Bytes(u64, u64),
@@ -40,7 +40,7 @@ enum Part {
 
 /// Reads one range, as RFC 9110 section 14 has it; several, or units other than bytes, count as
 /// none, and the whole file answers them.
-fn part_of(header: Option<&str>, len: u64) -> Part {
+pub(crate) fn part_of(header: Option<&str>, len: u64) -> Part {
     let Some(ranges) = header.and_then(|text| text.trim().strip_prefix("bytes=")) else {
         return Part::Whole;
     };

@@ -69,8 +69,13 @@ impl Token {
         &self.0
     }
 
+    /// The token with this text, as [`Token::as_str`] gave it; nothing for any other text.
+    pub fn from_text(text: &str) -> Option<Self> {
+        is_token(text).then(|| Self(text.to_owned()))
+    }
+
     /// Compares hashes, so that the time taken says nothing about how much was right.
-    fn is(&self, got: &str) -> bool {
+    pub(crate) fn is(&self, got: &str) -> bool {
         ContentHash::of(got.as_bytes()) == ContentHash::of(self.0.as_bytes())
     }
 }

@@ -210,7 +210,7 @@ impl BlobFolder {
     }
 
     /// Sync `temp` and give it its name; where the content is already, `temp` is removed instead.
-    fn place(&self, temp: &Path, blob: &StoredBlob) -> Result<(), StoreError> {
+    pub(crate) fn place(&self, temp: &Path, blob: &StoredBlob) -> Result<(), StoreError> {
         let path = self.path(&blob.hash);
         if self.holds(&blob.hash, blob.bytes) {
             // It may have been renamed just now by somebody who has not synced the folder yet.

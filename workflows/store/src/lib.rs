@@ -2,7 +2,7 @@
 //!
 //! Duty: remember which work gave which content ([`Store`]), hold the files by content hash, and
 //! hold a project's entities, settings and undo log ([`project::ProjectDb`]) and the jobs of a
-//! studio ([`jobs::JobsDb`]). The only crate with SQL. It must not know graphs, nodes, media or film: it sees keys, plain data, files and JSON.
+//! studio ([`jobs::JobsDb`]), and what an owner of a cluster knows ([`cluster::ClusterDb`]). The only crate with SQL. It must not know graphs, nodes, media or film: it sees keys, plain data, files and JSON.
 //!
 //! Entry points: [`Store::open`], [`Store::lookup`], [`Store::adopt`], [`Store::submit`];
 //! [`project::ProjectDb::open`]; [`jobs::JobsDb::open`].
@@ -16,6 +16,7 @@
 
 mod cbor;
 mod check;
+pub mod cluster;
 mod commit;
 mod db;
 mod error;
@@ -35,7 +36,8 @@ pub use error::StoreError;
 pub use faults::Faults;
 pub use prune::PruneReport;
 pub use store::{
-    CommitMark, CommitRecord, HoldGuard, PendingCommit, Store, StoreCounts, StoreOptions,
+    CommitMark, CommitRecord, HoldGuard, MadeRecord, PendingCommit, Store, StoreCounts,
+    StoreOptions,
 };
 pub use values::{
     Committed, DecodeError, Exactness, NewResult, Provenance, RESULT_MAX_BYTES, SMALL_MAX_BYTES,

@@ -248,6 +248,37 @@ impl Writer {
         })
     }
 
+    /// Remove one file and the results that name it, unless it or another file of theirs is
+    /// kept. Gives whether it is gone.
+    pub(crate) fn discard(&mut self, hash: &ContentHash) -> Result<bool, StoreError> {
+        self.write_notes()?;
+        self.sweep_holds()?;
+        let folder = std::sync::Arc::clone(&self.folder);
+        self.db.transaction(WHAT, false, |db| {
+            let query = sql(
+                "SELECT 1 WHERE EXISTS (SELECT 1 FROM (SELECT ?1 AS hash UNION \
+                 SELECT also.hash FROM result_blobs AS also JOIN result_blobs AS named \
+                 ON also.number = named.number WHERE named.hash = ?1) AS together \
+                 WHERE together.hash IN (SELECT hash FROM pins UNION SELECT hash FROM holds))"
+                    .to_owned(),
+            )
+            .bind(hash.as_bytes().to_vec());
+            if db.row(WHAT, query)?.is_some() {
+                return Ok(false);
+            }
+            for statement in [
+                "DELETE FROM results WHERE number IN \
+                 (SELECT number FROM result_blobs WHERE hash = ?1)",
+                "DELETE FROM blobs WHERE hash = ?1",
+            ] {
+                let query = sqlx::query(statement).bind(hash.as_bytes().to_vec());
+                db.execute(WHAT, query)?;
+            }
+            folder.remove(hash)?;
+            Ok(true)
+        })
+    }
+
     /// Drop holds of sessions that have ended.
     pub(crate) fn sweep_holds(&mut self) -> Result<(), StoreError> {
         // Holders first, then who lives: one that begins in between is not in the list.

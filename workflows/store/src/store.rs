@@ -1,5 +1,7 @@
 //! The cache of results: one folder per machine, shared by processes.
 
+mod outside;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +20,8 @@ use crate::prune::{PruneReport, held_bytes};
 use crate::session::Session;
 use crate::values::{Committed, NewResult, StoredBlob, StoredResult, encode};
 use crate::writer::{Hold, Incoming, Notes, WriterThread};
+
+pub use outside::MadeRecord;
 
 const SCHEMA: Schema = Schema {
     name: "a cache of results",

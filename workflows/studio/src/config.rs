@@ -62,6 +62,41 @@ pub(crate) fn data_folder() -> Result<PathBuf, StudioError> {
         })
 }
 
+/// The folder of this machine's cluster: below [`data_folder`].
+///
+/// # Errors
+/// As [`data_folder`].
+pub(crate) fn cluster_folder() -> Result<PathBuf, StudioError> {
+    data_folder().map(|folder| folder.join("cluster"))
+}
+
+/// The cluster that films go to unless told otherwise, from `LONGTAKE_CLUSTER`.
+pub fn cluster_of_environment() -> Option<String> {
+    let cluster = std::env::var("LONGTAKE_CLUSTER").ok()?;
+    (!cluster.trim().is_empty()).then(|| cluster.trim().to_owned())
+}
+
+/// The server program of a cluster, from `LONGTAKE_NATS_SERVER`, in the place of looking for it.
+pub(crate) fn nats_server() -> Option<PathBuf> {
+    set("LONGTAKE_NATS_SERVER")
+}
+
+/// Folders in which a cluster's server program may lie besides the PATH: beside this program, and
+/// where setup puts it.
+pub(crate) fn program_folders() -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    if let Ok(program) = std::env::current_exe()
+        && let Some(folder) = program.parent()
+    {
+        folders.push(folder.to_owned());
+        // A build's folder is below the target folder, in which setup makes `nats`.
+        let above = folder.ancestors().take(4);
+        folders.extend(above.map(|folder| folder.join("nats/bin")));
+    }
+    folders.extend(set("HOME").map(|home| home.join(".local/bin")));
+    folders
+}
+
 /// Where new projects go unless the settings say otherwise: `$LONGTAKE_PROJECTS`, else `Longtake`
 /// in the home folder.
 pub(crate) fn projects_folder() -> Option<PathBuf> {

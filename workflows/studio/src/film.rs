@@ -1,5 +1,6 @@
 //! A film from a script: project, files, plan, run, export.
 
+mod document;
 mod failing;
 mod import;
 mod made_from;

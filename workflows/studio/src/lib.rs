@@ -8,6 +8,7 @@
 //! whoever owns it. [`desk::Desk`] is all of it as one list of commands, [`Server`] the same over
 //! HTTP.
 
+mod cluster;
 mod command;
 mod config;
 pub mod desk;
@@ -41,8 +42,13 @@ mod upscale;
 mod voices;
 mod workflow;
 
+pub use cluster::{
+    ClusterIsUp, ClusterPlan, ClusterStatus, ClusterUp, DrainOrder, Finding, JobRow, LineKind,
+    PlannedWorker, Severity, WorkerJoined, WorkerRequest, WorkerRow, cluster_doctor, cluster_drain,
+    cluster_pause, cluster_status, cluster_up, line_of,
+};
 pub use command::{Command, Edit, Job, Kind, System};
-pub use config::cache_folder;
+pub use config::{cache_folder, cluster_of_environment};
 pub use engine_hub::{FileFormat, FileInfo, FileState, FileVerdict, ModelEntry, ModelState};
 pub use engine_pipelines::{
     DtypeUse, Inspection, ModelInspection, SpeechRequest, SpokenWord, VoiceInfo,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine_base::{Clock, SystemClock};
-use flow_executor::{Costs, Request, RunReport};
+use flow_executor::{Costs, Elsewhere, Request, RunReport};
 use flow_graph::{NodeSpec, Registry};
 use flow_nodes::{Fonts, LlmSource, SpeechSource, UpscalerSource};
 use flow_store::{CheckReport, PruneReport, Store, StoreCounts, StoreOptions};
@@ -44,7 +44,9 @@ pub struct Studio {
     pub(crate) registry: Arc<Registry>,
     pub(crate) fonts: Arc<Fonts>,
     pub(crate) clock: Arc<dyn Clock>,
-    cap_bytes: u64,
+    pub(crate) cap_bytes: u64,
+    /// Runs calls on other machines, when a cluster is used.
+    pub(crate) elsewhere: Option<Arc<dyn Elsewhere>>,
 }
 
 /// What the cache holds.
@@ -117,6 +119,7 @@ impl Studio {
             fonts,
             clock,
             cap_bytes,
+            elsewhere: None,
         })
     }
 

@@ -266,11 +266,15 @@ impl Studio {
     }
 
     pub(crate) fn executor(&self) -> Executor {
-        Executor::new(
+        let executor = Executor::new(
             Arc::clone(&self.registry),
             self.store.clone(),
             Arc::clone(&self.clock),
-        )
+        );
+        match &self.elsewhere {
+            Some(elsewhere) => executor.with_elsewhere(Arc::clone(elsewhere)),
+            None => executor,
+        }
     }
 
     /// Run a document with progress told to `watcher` and, for a project, to those who ask it.

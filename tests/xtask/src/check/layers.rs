@@ -128,7 +128,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "flow-cluster",
         level: 3,
-        may_use: &["flow-executor", "flow-store", "flow-http"],
+        may_use: &["flow-graph", "flow-executor", "flow-store", "flow-http"],
     },
     Layer {
         name: "flow-studio",
@@ -157,6 +157,12 @@ const LAYERS: &[Layer] = &[
         level: 8,
         may_use: &["flow-studio"],
     },
+    // Strikes the program from outside and reads its stores.
+    Layer {
+        name: "longtake-faults",
+        level: 9,
+        may_use: &["flow-store"],
+    },
     // Setup fetches the default models.
     Layer {
         name: "xtask",
@@ -180,6 +186,8 @@ const PLACES: &[(&str, &[&str])] = &[
     ("wgpu", &["engine-wgpu"]),
     ("ort", &["engine-onnx"]),
     ("async-nats", &["flow-cluster"]),
+    ("rcgen", &["flow-cluster"]),
+    ("rustls", &["flow-cluster"]),
     ("axum", &["flow-http", "engine-serve", "flow-studio"]),
     ("rust-embed", &["flow-studio"]),
     ("ts-rs", &["flow-studio"]),
@@ -187,11 +195,12 @@ const PLACES: &[(&str, &[&str])] = &[
     ("minijinja", &["engine-pipelines"]),
     ("llguidance", &["engine-pipelines"]),
     ("cosmic-text", &["flow-media"]),
-    ("clap", &["flow-cli", "xtask"]),
+    ("clap", &["flow-cli", "longtake-faults", "xtask"]),
     ("indicatif", &["flow-cli"]),
     ("hound", &["flow-studio"]),
     ("realfft", &["engine-pipelines"]),
     ("zip", &["engine-hub"]),
+    ("object_store", &["flow-cluster"]),
 ];
 
 fn level(name: &str) -> Option<u8> {

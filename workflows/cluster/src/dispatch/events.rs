@@ -414,6 +414,22 @@ impl Dispatcher {
         }
     }
 
+    /// A worker's bytes are not what they are said to be: it gets nothing more, and what it is at
+    /// is taken back.
+    pub fn distrust(&mut self, worker: &WorkerId, failure: &Failure, now: Duration) -> Effects {
+        let mut effects = Effects::default();
+        self.quarantine(worker, failure, now, &mut effects);
+        effects
+    }
+
+    /// As [`Dispatcher::drain`], of what a worker says itself: a quarantine stays.
+    pub fn drain_only(&mut self, worker: &WorkerId, draining: bool) {
+        if let Some(worker) = self.tables.workers.get_mut(worker) {
+            worker.draining = draining;
+            self.tables.fresh_at = None;
+        }
+    }
+
     /// Cancel a job and all that need it. What is done stays done.
     pub fn cancel(&mut self, job: JobId, now: Duration) -> Effects {
         let mut effects = Effects::default();
