@@ -10,12 +10,14 @@
 
 mod checks;
 mod decode;
+mod dense;
 mod gemvs;
 mod kernels;
 mod pictures;
 mod prefill;
 mod receipt;
 mod tokens;
+mod vae;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -34,12 +36,13 @@ const USAGE: &str = "usage: engine-bench WHAT [--KEY VALUE]…
   fault     let a kernel fail on purpose, and see that the error names it
   time      measure: rows of kernels and models, with a receipt
 
-  --only NAME,NAME       of check: ops; of time: attention, gemv, decode, picture, prefill
+  --only NAME,NAME       of check: ops; of time: attention, gemv, decode, picture, dense, vae, prefill
   --checked yes          wait after every launch
   --early no             no launch begins before the one before has ended
   --cache FOLDER         where compiled kernels are kept
   --fixtures FOLDER      tests/fixtures, for the tokens of tiny models
   --upscaler FILE        weights of realesr-animevideov3-x2, as safetensors
+  --dense FILE           weights of an RRDB network of 64 features, as safetensors
   --memcheck FILE        of check: what compute-sanitizer said of a run of it
   --peers FILE           samples of peers measured on the same machine (tests/gpu/peers.py)
   --out FILE             where the receipt is written
@@ -129,6 +132,12 @@ fn time(order: &Order) -> Result<()> {
     if order.wants("picture") {
         pictures::run(&device, order, &mut receipt)?;
     }
+    if order.wants("dense") {
+        dense::run(&device, order, &mut receipt)?;
+    }
+    if order.wants("vae") {
+        vae::run(&device, &mut receipt)?;
+    }
     if order.wants("prefill") {
         prefill::prompt(&device, &mut receipt)?;
     }
@@ -141,6 +150,7 @@ fn run() -> Result<()> {
         "kernels" => kernels::run(
             order.get("arch").unwrap_or("sm_90a,sm_121"),
             order.is_yes("verbose"),
+            order.path("cache").as_deref(),
         ),
         "probe" => {
             for info in probe()? {

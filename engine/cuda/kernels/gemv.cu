@@ -38,7 +38,7 @@ template <int PRO> __device__ __forceinline__ V4 x_eight(const GemvArgs& a, int 
 // weight, rows 64 bytes apart from multiples of 128 so that quads of lanes meet other banks. 16 elements a lane are asked
 // for at a time.
 template <bool KEEP>
-__device__ __forceinline__ void norm_part(const GemvArgs& a, int first, int last, u16* kept, float* squares, int columns) {
+__device__ __forceinline__ void norm_part(const GemvArgs& a, int first, int last, u16* kept, int stride, float* squares, int columns) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     for (int r = 0; r < a.rows; r++) {
         const float* x = (const float*)a.x + (u64)r * a.k;
@@ -59,7 +59,7 @@ __device__ __forceinline__ void norm_part(const GemvArgs& a, int first, int last
                 square = fmaf(v[u].w, v[u].w, square);
                 if (KEEP && k + 128 * u < last * 32) {
                     uint2 e = {to_bf2(v[u].x * m[u].x, v[u].y * m[u].y), to_bf2(v[u].z * m[u].z, v[u].w * m[u].w)};
-                    *(uint2*)(kept + r * (a.k + 32) + k + 128 * u) = e;
+                    *(uint2*)(kept + r * stride + k + 128 * u) = e;
                 }
             }
         }
@@ -152,7 +152,7 @@ __device__ __forceinline__ void gemv_bf16(const GemvArgs& a) {
     }
     // Weights never depend on the launch before.
     WAIT_PREVIOUS;
-    if (PRO == NORM) norm_part<KEEP>(a, first, last, kept, squares, COLS);
+    if (PRO == NORM) norm_part<KEEP>(a, first, last, kept, a.k + 32, squares, COLS);
     float acc[TILES][4];
 #pragma unroll
     for (int c = 0; c < TILES; c++)
@@ -205,20 +205,27 @@ GEMV(gemv_norm_best, NORM, BEST)
 
 // ---- packed weights ----
 // 8 bits: codes [n][k] (two's complement), scales [n][k / 32] f16.
-// 4 bits: words [n][k / 128, rounded up][t][j], word (t, j) elements 32 j + 8 t to 32 j + 8 t + 7 of its 128;
-// nibble p of a word is element (p & 3) * 2 + (p >> 2) of its 8; per group of 32 or 64 a scale and a minimum,
-// f16 each: [n][k / group][2]; weight = scale * nibble + minimum.
-// x is f16. Codes become exact f16 by their place in the significand of 1024.
+// 4 bits: tiles of 16 outputs by 128 of k: [n / 16][k / 128][2][32 lanes][4 words], zeros beyond n and k. Lane 4 g + t has
+// of outputs g (first) and g + 8 elements 32 j + 8 t to 32 j + 8 t + 7 in word j; of these eight, element 2 i + h is bits
+// 16 h + 4 i + 3 to 16 h + 4 i + 6, going round. Scales: per group of 32 or 64 a scale and a minimum, f16 each:
+// [n / 16][k / 128][8][2][128 / group], the outputs g and g + 8; weight = scale * nibble + minimum.
+// Codes become exact floats by their place in the significand: of 8 bits of 1024, of 4 bits of 16.
 
 __device__ __forceinline__ u32 half_sub(u32 a, u32 b) { u32 r; asm("sub.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b)); return r; }
 // Bytes 2i, 2i + 1 of codes, as f16.
 __device__ __forceinline__ u32 codes_half(u32 codes, u32 pick) {
     return half_sub(__byte_perm(codes ^ 0x80808080u, 0x64646464u, pick), 0x64806480u);
 }
-__device__ __forceinline__ u32 nibbles_half(u32 v) {
-    u32 r;
-    asm("lop3.b32 %0, %1, 0x000f000f, 0x64006400, 0xea;" : "=r"(r) : "r"(v));
-    return half_sub(r, 0x64006400u);
+// 16 + nibble of elements 2 i and 2 i + 1, as f16 or bf16.
+template <bool BF> __device__ __forceinline__ u32 nibbles(u32 word, int i) {
+    u32 r, v = __funnelshift_r(word, word, BF ? 4 * i : (4 * i + 29) & 31);
+    if (BF) asm("lop3.b32 %0, %1, 0x00780078, 0x41804180, 0xea;" : "=r"(r) : "r"(v));
+    else asm("lop3.b32 %0, %1, 0x03c003c0, 0x4c004c00, 0xea;" : "=r"(r) : "r"(v));
+    return r;
+}
+template <bool BF> __device__ __forceinline__ void mma(float* c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+    if (BF) mma_bf16(c, a0, a1, a2, a3, b0, b1);
+    else mma_half(c, a0, a1, a2, a3, b0, b1);
 }
 
 template <int EPI, int TILES, int UNROLL>
@@ -284,67 +291,58 @@ __device__ __forceinline__ void gemv_q8(const GemvArgs& a) {
     finish<PLAIN, EPI, TILES>(a, sums, sums, blockIdx.x);
 }
 
-// A step is 128 of k: 16 bytes of a row for each lane of a quad, one word of each 32.
-template <int GROUP, int EPI, int TILES>
+// A step is a tile; a warp asks for AHEAD of them before it needs the first. x: bf16 (BF) or f16.
+template <int GROUP, int PRO, int EPI, int TILES, bool BF, int AHEAD, bool KEEP>
 __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
-    constexpr int COLS = 8 * TILES, WORDS = GROUP / 32;
+    constexpr int COLS = 8 * TILES, PARTS = 128 / GROUP, WORDS = GROUP / 32;
     __shared__ float sums[8 * 16 * COLS];
+    __shared__ float squares[8 * COLS];
+    extern __shared__ __align__(16) u16 kept[];
     EARLY_START;
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-    int steps = (a.k + 127) / 128, per = (steps + 7) / 8, first = warp * per, last = min(first + per, steps);
-    u64 low = min((int)blockIdx.x * 16 + g, a.n - 1), high = min((int)blockIdx.x * 16 + g + 8, a.n - 1);
-    const u32* w_low = (const u32*)a.w + low * (steps * 16) + 4 * t;
-    const u32* w_high = (const u32*)a.w + high * (steps * 16) + 4 * t;
-    const u32* s_low = (const u32*)a.w2 + low * (a.k / GROUP);
-    const u32* s_high = (const u32*)a.w2 + high * (a.k / GROUP);
-    constexpr int AHEAD = 1, PARTS = 4 / WORDS;
-    V4 p[AHEAD], q[AHEAD];
-    u32 scale_low[AHEAD][PARTS], scale_high[AHEAD][PARTS];
+    int steps = (a.k + 127) / 128, per = (steps + 7) / 8, first = min(warp * per, steps), last = min(first + per, steps);
+    int stride = steps * 128 + 32;
+    const u8* w = (const u8*)a.w + (u64)blockIdx.x * steps * 1024 + lane * 16;
+    const u8* scales = (const u8*)a.w2 + ((u64)blockIdx.x * steps * 8 + g) * (8 * PARTS);
+    V4 p[AHEAD], q[AHEAD], scale[AHEAD][PARTS / 2];
     auto ask = [&](int u, int s) {
-        bool real = s < last;
-        p[u] = real ? load_stream(w_low + s * 16) : zero4();
-        q[u] = real ? load_stream(w_high + s * 16) : zero4();
+        if (s >= last) return;
+        p[u] = load_stream(w + (u64)s * 1024);
+        q[u] = load_stream(w + (u64)s * 1024 + 512);
 #pragma unroll
-        for (int part = 0; part < PARTS; part++) {
-            int group = s * PARTS + part;
-            bool there = real && group * GROUP < a.k;
-            scale_low[u][part] = there ? __ldg(s_low + group) : 0u;
-            scale_high[u][part] = there ? __ldg(s_high + group) : 0u;
-        }
+        for (int i = 0; i < PARTS / 2; i++) scale[u][i] = load_stream(scales + (u64)s * (64 * PARTS) + 16 * i);
     };
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) ask(u, first + u);
+    // Weights never depend on the launch before.
     WAIT_PREVIOUS;
+    if (PRO == NORM) norm_part<KEEP>(a, first * 4, min(last * 4, a.k / 32), kept, stride, squares, COLS);
+    if (KEEP) {
+        for (int r = 0; r < a.rows; r++)
+            for (int k = first * 128 + lane * 8; k < last * 128; k += 256)
+                if (k >= a.k) *(V4*)(kept + r * stride + k) = zero4();
+                else if (PRO == PLAIN) *(V4*)(kept + r * stride + k) = *(const V4*)((const u16*)a.x + (u64)r * a.k + k);
+        __syncwarp();
+    }
     float acc[TILES][4];
 #pragma unroll
     for (int c = 0; c < TILES; c++)
 #pragma unroll
         for (int i = 0; i < 4; i++) acc[c][i] = 0.f;
-    const u32 ones = 0x3c003c00u;
+    const u32 ones = BF ? 0x3f803f80u : 0x3c003c00u;
     for (int step = first; step < last; step += AHEAD)
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) {
         int s = step + u;
         if (s >= last) break;
         u32 lo[4] = {p[u].x, p[u].y, p[u].z, p[u].w}, hi[4] = {q[u].x, q[u].y, q[u].z, q[u].w};
-        u32 now_low[PARTS], now_high[PARTS];
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
-            now_low[part] = scale_low[u][part];
-            now_high[part] = scale_high[u][part];
-        }
-        ask(u, s + AHEAD);
-        V4 x[TILES][4];
-#pragma unroll
-        for (int c = 0; c < TILES; c++)
-#pragma unroll
-            for (int j = 0; j < 4; j++) {
-                int k = s * 128 + 32 * j + 8 * t;
-                x[c][j] = (8 * c + g < a.rows && k < a.k) ? *(const V4*)((const u16*)a.x + (u64)(8 * c + g) * a.k + k) : zero4();
-            }
-#pragma unroll
-        for (int part = 0; part < PARTS; part++) {
-            u32 sl = now_low[part], sh = now_high[part];
+            // Words of a lane: the scales of output g, then those of g + 8.
+            const V4& low = scale[u][0];
+            const V4& high = scale[u][PARTS / 2 - 1];
+            u32 sl = part == 0 ? low.x : part == 1 ? low.y : part == 2 ? low.z : low.w;
+            u32 sh = PARTS == 2 ? (part == 0 ? high.z : high.w) : (part == 0 ? high.x : part == 1 ? high.y : part == 2 ? high.z : high.w);
             float d[TILES][4], o[TILES][4];
 #pragma unroll
             for (int c = 0; c < TILES; c++)
@@ -352,24 +350,32 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
                 for (int i = 0; i < 4; i++) d[c][i] = o[c][i] = 0.f;
 #pragma unroll
             for (int j = part * WORDS; j < (part + 1) * WORDS; j++) {
-                u32 l0 = nibbles_half(lo[j]), l1 = nibbles_half(lo[j] >> 4), l2 = nibbles_half(lo[j] >> 8), l3 = nibbles_half(lo[j] >> 12);
-                u32 h0 = nibbles_half(hi[j]), h1 = nibbles_half(hi[j] >> 4), h2 = nibbles_half(hi[j] >> 8), h3 = nibbles_half(hi[j] >> 12);
+                u32 l0 = nibbles<BF>(lo[j], 0), l1 = nibbles<BF>(lo[j], 1), l2 = nibbles<BF>(lo[j], 2), l3 = nibbles<BF>(lo[j], 3);
+                u32 h0 = nibbles<BF>(hi[j], 0), h1 = nibbles<BF>(hi[j], 1), h2 = nibbles<BF>(hi[j], 2), h3 = nibbles<BF>(hi[j], 3);
 #pragma unroll
                 for (int c = 0; c < TILES; c++) {
-                    mma_half(d[c], l0, h0, l1, h1, x[c][j].x, x[c][j].y);
-                    mma_half(d[c], l2, h2, l3, h3, x[c][j].z, x[c][j].w);
-                    mma_half(o[c], ones, ones, ones, ones, x[c][j].x, x[c][j].y);
-                    mma_half(o[c], ones, ones, ones, ones, x[c][j].z, x[c][j].w);
+                    int k = s * 128 + 32 * j + 8 * t, r = 8 * c + g;
+                    V4 x = zero4();
+                    if (r < a.rows) {
+                        if (KEEP) x = *(const V4*)(kept + r * stride + k);
+                        else if (k < a.k) x = x_eight<PRO>(a, r, k);
+                    }
+                    mma<BF>(d[c], l0, h0, l1, h1, x.x, x.y);
+                    mma<BF>(d[c], l2, h2, l3, h3, x.z, x.w);
+                    mma<BF>(o[c], ones, ones, ones, ones, x.x, x.y);
+                    mma<BF>(o[c], ones, ones, ones, ones, x.z, x.w);
                 }
             }
+            float s_low = half_lo(sl), s_high = half_lo(sh), m_low = fmaf(-16.f, s_low, half_hi(sl)), m_high = fmaf(-16.f, s_high, half_hi(sh));
 #pragma unroll
             for (int c = 0; c < TILES; c++) {
-                acc[c][0] = fmaf(half_lo(sl), d[c][0], fmaf(half_hi(sl), o[c][0], acc[c][0]));
-                acc[c][1] = fmaf(half_lo(sl), d[c][1], fmaf(half_hi(sl), o[c][1], acc[c][1]));
-                acc[c][2] = fmaf(half_lo(sh), d[c][2], fmaf(half_hi(sh), o[c][2], acc[c][2]));
-                acc[c][3] = fmaf(half_lo(sh), d[c][3], fmaf(half_hi(sh), o[c][3], acc[c][3]));
+                acc[c][0] = fmaf(s_low, d[c][0], fmaf(m_low, o[c][0], acc[c][0]));
+                acc[c][1] = fmaf(s_low, d[c][1], fmaf(m_low, o[c][1], acc[c][1]));
+                acc[c][2] = fmaf(s_high, d[c][2], fmaf(m_high, o[c][2], acc[c][2]));
+                acc[c][3] = fmaf(s_high, d[c][3], fmaf(m_high, o[c][3], acc[c][3]));
             }
         }
+        ask(u, s + AHEAD);
     }
 #pragma unroll
     for (int c = 0; c < TILES; c++) {
@@ -379,12 +385,21 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
         s[8 * COLS] = acc[c][2];
         s[8 * COLS + 1] = acc[c][3];
     }
-    finish<PLAIN, EPI, TILES>(a, sums, sums, blockIdx.x);
+    finish<PRO, EPI, TILES>(a, sums, squares, blockIdx.x);
 }
 
 extern "C" __global__ void __launch_bounds__(256, 3) gemv_q8_store(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 1, 4>(a); }
 extern "C" __global__ void __launch_bounds__(256, 2) gemv_q8_store_16(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 2, 4>(a); }
-extern "C" __global__ void __launch_bounds__(256, 3) gemv_q4_g64_store(const __grid_constant__ GemvArgs a) { gemv_q4<64, STORE, 1>(a); }
-extern "C" __global__ void __launch_bounds__(256, 1) gemv_q4_g64_store_16(const __grid_constant__ GemvArgs a) { gemv_q4<64, STORE, 2>(a); }
-extern "C" __global__ void __launch_bounds__(256, 3) gemv_q4_g32_store(const __grid_constant__ GemvArgs a) { gemv_q4<32, STORE, 1>(a); }
-extern "C" __global__ void __launch_bounds__(256, 1) gemv_q4_g32_store_16(const __grid_constant__ GemvArgs a) { gemv_q4<32, STORE, 2>(a); }
+// Few rows are kept in shared memory; many, or long ones, are read where they lie.
+#define Q4(NAME, GROUP, PRO, EPI, BF) \
+    extern "C" __global__ void __launch_bounds__(256, 3) NAME(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 2, true>(a); } \
+    extern "C" __global__ void __launch_bounds__(256, 2) NAME##_ahead(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 4, true>(a); } \
+    extern "C" __global__ void __launch_bounds__(256, 1) NAME##_16(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 2, BF, 2, false>(a); }
+#define Q4_GROUP(GROUP) \
+    Q4(gemv_q4_g##GROUP##_store, GROUP, PLAIN, STORE, false) \
+    Q4(gemv_q4_g##GROUP##_add, GROUP, PLAIN, ADD, true) \
+    Q4(gemv_q4_g##GROUP##_norm_store, GROUP, NORM, STORE, true) \
+    Q4(gemv_q4_g##GROUP##_norm_gate, GROUP, NORM, GATE, true) \
+    Q4(gemv_q4_g##GROUP##_norm_best, GROUP, NORM, BEST, true)
+Q4_GROUP(32)
+Q4_GROUP(64)
