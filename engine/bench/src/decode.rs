@@ -88,9 +88,15 @@ const MODELS: &[Model] = &[
 const POSITION: usize = 128;
 const STEPS: usize = 50;
 
-pub(crate) fn run(device: &Device, receipt: &mut Receipt, read_rate: f64) -> Result<()> {
+/// Those of the models whose names have `which`.
+pub(crate) fn run(
+    device: &Device,
+    which: &str,
+    receipt: &mut Receipt,
+    read_rate: f64,
+) -> Result<()> {
     let mut before = 0.0;
-    for model in MODELS {
+    for model in MODELS.iter().filter(|model| model.name.contains(which)) {
         let kinds = (model.head_norms, model.tied, model.four_bits);
         let weights = Arc::new(DecoderWeights::random(device, &model.shape, kinds, 1)?);
         let bar = match model.bar {
@@ -110,7 +116,7 @@ pub(crate) fn run(device: &Device, receipt: &mut Receipt, read_rate: f64) -> Res
             };
             let samples: Vec<f64> = secs.iter().map(|secs| rows as f64 / secs).collect();
             if rows == 1 {
-                if matches!(model.bar, Bar::TimesBefore(_)) {
+                if matches!(model.bar, Bar::TimesBefore(_)) && before > 0.0 {
                     receipt.add(Row {
                         name: &format!("{name}-over-bf16"),
                         unit: "times",

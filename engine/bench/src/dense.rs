@@ -107,7 +107,7 @@ pub(crate) fn run(device: &Device, order: &Order, receipt: &mut Receipt) -> Resu
     chain.run()?;
     let secs = timed(device, REPEATS, || chain.run())?;
     receipt.add(Row {
-        name: "rrdb-x2-23-blocks-720p-f16",
+        name: "rrdbnet-x2-720p-f16",
         unit: "frames/s",
         higher: true,
         samples: secs.iter().map(|secs| 1.0 / secs).collect(),

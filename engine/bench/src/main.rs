@@ -37,6 +37,8 @@ const USAGE: &str = "usage: engine-bench WHAT [--KEY VALUE]…
   time      measure: rows of kernels and models, with a receipt
 
   --only NAME,NAME       of check: ops; of time: attention, gemv, decode, picture, dense, vae, prefill
+  --model NAME           of time: the decoders whose names have it
+  --ways PLAIN,NORM      how products of 4-bit weights run, 0 to 2
   --checked yes          wait after every launch
   --early no             no launch begins before the one before has ended
   --cache FOLDER         where compiled kernels are kept
@@ -116,6 +118,12 @@ fn open(order: &Order) -> Result<Device> {
 }
 
 fn time(order: &Order) -> Result<()> {
+    if let Some(ways) = order.get("ways") {
+        for (way, to) in ways.split(',').zip(&engine_cuda::ops::PACKED_WAYS) {
+            let way = way.parse().with_context(|| format!("cannot read the way {way:?}"))?;
+            to.store(way, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
     let device = open(order)?;
     let mut receipt = Receipt::new(&device, order)?;
     let read_rate = gemvs::read_rate(&device, &mut receipt)?;
@@ -127,7 +135,7 @@ fn time(order: &Order) -> Result<()> {
         gemvs::run(&device, &mut receipt, read_rate)?;
     }
     if order.wants("decode") {
-        decode::run(&device, &mut receipt, read_rate)?;
+        decode::run(&device, order.get("model").unwrap_or(""), &mut receipt, read_rate)?;
     }
     if order.wants("picture") {
         pictures::run(&device, order, &mut receipt)?;

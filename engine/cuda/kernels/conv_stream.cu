@@ -290,3 +290,43 @@ extern "C" __global__ void picture_unshuffle(const u16* rgb, u16* out, int heigh
     V4 packed = {(u32)v[0] | ((u32)v[1] << 16), (u32)v[2] | ((u32)v[3] << 16), (u32)v[4] | ((u32)v[5] << 16), (u32)v[6] | ((u32)v[7] << 16)};
     ((V4*)out)[(u64)(y + 1) * stride + (u64)chunk * pitch + x + LEFT] = packed;
 }
+
+// Pictures as files have them, [height][width][3] of 8 or 16 bits, to [3][rows][columns] f16 of the part from (x0, y0) on; beyond
+// an edge is the mirror image, which repeats neither the edge nor, of one pixel, anything else.
+__device__ __forceinline__ int mirrored(int at, int len) {
+    if (len == 1) return 0;
+    int period = 2 * (len - 1);
+    at = (at % period + period) % period;
+    return min(at, period - at);
+}
+template <typename T>
+__device__ __forceinline__ void raster_to_planes(const T* in, u16* out, int height, int width, int x0, int y0, int rows, int columns, float most) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;
+    if (x >= columns) return;
+    const T* from = in + ((u64)mirrored(y0 + y, height) * width + mirrored(x0 + x, width)) * 3;
+#pragma unroll
+    for (int c = 0; c < 3; c++) out[((u64)c * rows + y) * columns + x] = (u16)(to_half2((float)from[c] / most, 0.f) & 0xffffu);
+}
+extern "C" __global__ void raster_to_planes_8(const u8* in, u16* out, int height, int width, int x0, int y0, int rows, int columns) {
+    raster_to_planes(in, out, height, width, x0, y0, rows, columns, 255.f);
+}
+extern "C" __global__ void raster_to_planes_16(const u16* in, u16* out, int height, int width, int x0, int y0, int rows, int columns) {
+    raster_to_planes(in, out, height, width, x0, y0, rows, columns, 65535.f);
+}
+// And back: [height][width][3] from the pixel (x0, y0) of the planes on, nearest, no number as zero.
+template <typename T>
+__device__ __forceinline__ void planes_to_raster(const u16* in, T* out, int height, int width, int x0, int y0, int rows, int columns, float most) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;
+    if (x >= width) return;
+#pragma unroll
+    for (int c = 0; c < 3; c++) {
+        float v = half_lo(in[((u64)c * rows + y0 + y) * columns + x0 + x]) * most;
+        out[((u64)y * width + x) * 3 + c] = (T)floorf(fminf(fmaxf(v, 0.f), most) + 0.5f);
+    }
+}
+extern "C" __global__ void planes_to_raster_8(const u16* in, u8* out, int height, int width, int x0, int y0, int rows, int columns) {
+    planes_to_raster(in, out, height, width, x0, y0, rows, columns, 255.f);
+}
+extern "C" __global__ void planes_to_raster_16(const u16* in, u16* out, int height, int width, int x0, int y0, int rows, int columns) {
+    planes_to_raster(in, out, height, width, x0, y0, rows, columns, 65535.f);
+}

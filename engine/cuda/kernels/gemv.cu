@@ -291,29 +291,35 @@ __device__ __forceinline__ void gemv_q8(const GemvArgs& a) {
     finish<PLAIN, EPI, TILES>(a, sums, sums, blockIdx.x);
 }
 
-// A step is a tile; a warp asks for AHEAD of them before it needs the first. x: bf16 (BF) or f16.
+// A step is a tile of 128 of k; a warp asks for AHEAD of them before it needs the first, also for those of the next
+// outputs of its block: blocks take outputs in turn, so that x is made ready once. x: bf16 (BF) or f16. KEEP: x lies in
+// shared memory, and after it the sums of each group: [groups][8 rows].
 template <int GROUP, int PRO, int EPI, int TILES, bool BF, int AHEAD, bool KEEP>
 __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
     constexpr int COLS = 8 * TILES, PARTS = 128 / GROUP, WORDS = GROUP / 32;
-    __shared__ float sums[8 * 16 * COLS];
+    __shared__ float sums[2][8 * 16 * COLS];
     __shared__ float squares[8 * COLS];
     extern __shared__ __align__(16) u16 kept[];
     EARLY_START;
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
     int steps = (a.k + 127) / 128, per = (steps + 7) / 8, first = min(warp * per, steps), last = min(first + per, steps);
+    int end = first + (last - first + AHEAD - 1) / AHEAD * AHEAD;
+    int tiles = EPI == GATE ? (a.n + 7) / 8 : (a.n + 15) / 16;
     int stride = steps * 128 + 32;
-    const u8* w = (const u8*)a.w + (u64)blockIdx.x * steps * 1024 + lane * 16;
-    const u8* scales = (const u8*)a.w2 + ((u64)blockIdx.x * steps * 8 + g) * (8 * PARTS);
+    float* of_groups = (float*)(kept + a.rows * stride);
     V4 p[AHEAD], q[AHEAD], scale[AHEAD][PARTS / 2];
-    auto ask = [&](int u, int s) {
-        if (s >= last) return;
-        p[u] = load_stream(w + (u64)s * 1024);
-        q[u] = load_stream(w + (u64)s * 1024 + 512);
+    auto ask = [&](int u, int tile, int s) {
+        if (s >= last || tile >= tiles) return;
+        u64 at = (u64)tile * steps + s;
+        const u8* w = (const u8*)a.w + at * 1024 + lane * 16;
+        const u8* scales = (const u8*)a.w2 + (at * 8 + g) * (8 * PARTS);
+        p[u] = load_stream(w);
+        q[u] = load_stream(w + 512);
 #pragma unroll
-        for (int i = 0; i < PARTS / 2; i++) scale[u][i] = load_stream(scales + (u64)s * (64 * PARTS) + 16 * i);
+        for (int i = 0; i < PARTS / 2; i++) scale[u][i] = load_stream(scales + 16 * i);
     };
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) ask(u, first + u);
+    for (int u = 0; u < AHEAD; u++) ask(u, blockIdx.x, first + u);
     // Weights never depend on the launch before.
     WAIT_PREVIOUS;
     if (PRO == NORM) norm_part<KEEP>(a, first * 4, min(last * 4, a.k / 32), kept, stride, squares, COLS);
@@ -324,68 +330,95 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
                 else if (PRO == PLAIN) *(V4*)(kept + r * stride + k) = *(const V4*)((const u16*)a.x + (u64)r * a.k + k);
         __syncwarp();
     }
-    float acc[TILES][4];
-#pragma unroll
-    for (int c = 0; c < TILES; c++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) acc[c][i] = 0.f;
+    // 8 elements of a column from k on.
+    auto x_of = [&](int c, int k) {
+        int r = 8 * c + g;
+        if (r >= a.rows) return zero4();
+        if (KEEP) return *(const V4*)(kept + r * stride + k);
+        return k < a.k ? x_eight<PRO>(a, r, k) : zero4();
+    };
     const u32 ones = BF ? 0x3f803f80u : 0x3c003c00u;
-    for (int step = first; step < last; step += AHEAD)
+    auto add_up = [&](float* o, const V4& x) {
+        mma<BF>(o, ones, ones, ones, ones, x.x, x.y);
+        mma<BF>(o, ones, ones, ones, ones, x.z, x.w);
+    };
+    if (KEEP) {
+        for (int group = first * PARTS; group < last * PARTS; group++) {
+            float o[4] = {0.f, 0.f, 0.f, 0.f};
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) {
-        int s = step + u;
-        if (s >= last) break;
-        u32 lo[4] = {p[u].x, p[u].y, p[u].z, p[u].w}, hi[4] = {q[u].x, q[u].y, q[u].z, q[u].w};
+            for (int j = 0; j < WORDS; j++) add_up(o, x_of(0, group * GROUP + 32 * j + 8 * t));
+            if (g == 0) *(float2*)(of_groups + group * 8 + 2 * t) = float2{o[0], o[1]};
+        }
+        __syncwarp();
+    }
+    int turn = 0;
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x, turn ^= 1) {
+        float acc[TILES][4];
 #pragma unroll
-        for (int part = 0; part < PARTS; part++) {
-            // Words of a lane: the scales of output g, then those of g + 8.
-            const V4& low = scale[u][0];
-            const V4& high = scale[u][PARTS / 2 - 1];
-            u32 sl = part == 0 ? low.x : part == 1 ? low.y : part == 2 ? low.z : low.w;
-            u32 sh = PARTS == 2 ? (part == 0 ? high.z : high.w) : (part == 0 ? high.x : part == 1 ? high.y : part == 2 ? high.z : high.w);
-            float d[TILES][4], o[TILES][4];
+        for (int c = 0; c < TILES; c++)
 #pragma unroll
-            for (int c = 0; c < TILES; c++)
+            for (int i = 0; i < 4; i++) acc[c][i] = 0.f;
+        for (int step = first; step < end; step += AHEAD)
 #pragma unroll
-                for (int i = 0; i < 4; i++) d[c][i] = o[c][i] = 0.f;
+        for (int u = 0; u < AHEAD; u++) {
+            int s = step + u;
+            if (s < last) {
+                u32 lo[4] = {p[u].x, p[u].y, p[u].z, p[u].w}, hi[4] = {q[u].x, q[u].y, q[u].z, q[u].w};
 #pragma unroll
-            for (int j = part * WORDS; j < (part + 1) * WORDS; j++) {
-                u32 l0 = nibbles<BF>(lo[j], 0), l1 = nibbles<BF>(lo[j], 1), l2 = nibbles<BF>(lo[j], 2), l3 = nibbles<BF>(lo[j], 3);
-                u32 h0 = nibbles<BF>(hi[j], 0), h1 = nibbles<BF>(hi[j], 1), h2 = nibbles<BF>(hi[j], 2), h3 = nibbles<BF>(hi[j], 3);
+                for (int part = 0; part < PARTS; part++) {
+                    // Words of a lane: the scales of output g, then those of g + 8.
+                    const V4& low = scale[u][0];
+                    const V4& high = scale[u][PARTS / 2 - 1];
+                    u32 sl = part == 0 ? low.x : part == 1 ? low.y : part == 2 ? low.z : low.w;
+                    u32 sh = PARTS == 2 ? (part == 0 ? high.z : high.w) : (part == 0 ? high.x : part == 1 ? high.y : part == 2 ? high.z : high.w);
+                    float d[TILES][4], o[TILES][4];
 #pragma unroll
-                for (int c = 0; c < TILES; c++) {
-                    int k = s * 128 + 32 * j + 8 * t, r = 8 * c + g;
-                    V4 x = zero4();
-                    if (r < a.rows) {
-                        if (KEEP) x = *(const V4*)(kept + r * stride + k);
-                        else if (k < a.k) x = x_eight<PRO>(a, r, k);
+                    for (int c = 0; c < TILES; c++)
+#pragma unroll
+                        for (int i = 0; i < 4; i++) d[c][i] = o[c][i] = 0.f;
+#pragma unroll
+                    for (int j = part * WORDS; j < (part + 1) * WORDS; j++) {
+                        u32 l0 = nibbles<BF>(lo[j], 0), l1 = nibbles<BF>(lo[j], 1), l2 = nibbles<BF>(lo[j], 2), l3 = nibbles<BF>(lo[j], 3);
+                        u32 h0 = nibbles<BF>(hi[j], 0), h1 = nibbles<BF>(hi[j], 1), h2 = nibbles<BF>(hi[j], 2), h3 = nibbles<BF>(hi[j], 3);
+#pragma unroll
+                        for (int c = 0; c < TILES; c++) {
+                            V4 x = x_of(c, s * 128 + 32 * j + 8 * t);
+                            mma<BF>(d[c], l0, h0, l1, h1, x.x, x.y);
+                            mma<BF>(d[c], l2, h2, l3, h3, x.z, x.w);
+                            if (!KEEP) add_up(o[c], x);
+                        }
                     }
-                    mma<BF>(d[c], l0, h0, l1, h1, x.x, x.y);
-                    mma<BF>(d[c], l2, h2, l3, h3, x.z, x.w);
-                    mma<BF>(o[c], ones, ones, ones, ones, x.x, x.y);
-                    mma<BF>(o[c], ones, ones, ones, ones, x.z, x.w);
+                    if (KEEP) {
+                        float2 both = *(const float2*)(of_groups + (s * PARTS + part) * 8 + 2 * t);
+                        o[0][0] = o[0][2] = both.x;
+                        o[0][1] = o[0][3] = both.y;
+                    }
+                    float s_low = half_lo(sl), s_high = half_lo(sh), m_low = fmaf(-16.f, s_low, half_hi(sl)), m_high = fmaf(-16.f, s_high, half_hi(sh));
+#pragma unroll
+                    for (int c = 0; c < TILES; c++) {
+                        acc[c][0] = fmaf(s_low, d[c][0], fmaf(m_low, o[c][0], acc[c][0]));
+                        acc[c][1] = fmaf(s_low, d[c][1], fmaf(m_low, o[c][1], acc[c][1]));
+                        acc[c][2] = fmaf(s_high, d[c][2], fmaf(m_high, o[c][2], acc[c][2]));
+                        acc[c][3] = fmaf(s_high, d[c][3], fmaf(m_high, o[c][3], acc[c][3]));
+                    }
                 }
             }
-            float s_low = half_lo(sl), s_high = half_lo(sh), m_low = fmaf(-16.f, s_low, half_hi(sl)), m_high = fmaf(-16.f, s_high, half_hi(sh));
-#pragma unroll
-            for (int c = 0; c < TILES; c++) {
-                acc[c][0] = fmaf(s_low, d[c][0], fmaf(m_low, o[c][0], acc[c][0]));
-                acc[c][1] = fmaf(s_low, d[c][1], fmaf(m_low, o[c][1], acc[c][1]));
-                acc[c][2] = fmaf(s_high, d[c][2], fmaf(m_high, o[c][2], acc[c][2]));
-                acc[c][3] = fmaf(s_high, d[c][3], fmaf(m_high, o[c][3], acc[c][3]));
-            }
+            int over = s + AHEAD - end;
+            if (over < 0) ask(u, tile, s + AHEAD);
+            else ask(u, tile + gridDim.x, first + over);
         }
-        ask(u, s + AHEAD);
-    }
+        // Two places in turn: a block waits once for each of its outputs.
+        float* to = sums[turn];
 #pragma unroll
-    for (int c = 0; c < TILES; c++) {
-        float* s = sums + (warp * 16 + g) * COLS + 8 * c + 2 * t;
-        s[0] = acc[c][0];
-        s[1] = acc[c][1];
-        s[8 * COLS] = acc[c][2];
-        s[8 * COLS + 1] = acc[c][3];
+        for (int c = 0; c < TILES; c++) {
+            float* s = to + (warp * 16 + g) * COLS + 8 * c + 2 * t;
+            s[0] = acc[c][0];
+            s[1] = acc[c][1];
+            s[8 * COLS] = acc[c][2];
+            s[8 * COLS + 1] = acc[c][3];
+        }
+        finish<PRO, EPI, TILES>(a, to, squares, tile);
     }
-    finish<PRO, EPI, TILES>(a, sums, squares, blockIdx.x);
 }
 
 extern "C" __global__ void __launch_bounds__(256, 3) gemv_q8_store(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 1, 4>(a); }
@@ -394,6 +427,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) gemv_q8_store_16(const __gr
 #define Q4(NAME, GROUP, PRO, EPI, BF) \
     extern "C" __global__ void __launch_bounds__(256, 3) NAME(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 2, true>(a); } \
     extern "C" __global__ void __launch_bounds__(256, 2) NAME##_ahead(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 4, true>(a); } \
+    extern "C" __global__ void __launch_bounds__(256, 4) NAME##_four(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 2, true>(a); } \
     extern "C" __global__ void __launch_bounds__(256, 1) NAME##_16(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 2, BF, 2, false>(a); }
 #define Q4_GROUP(GROUP) \
     Q4(gemv_q4_g##GROUP##_store, GROUP, PLAIN, STORE, false) \

@@ -26,6 +26,7 @@ mod device;
 mod driver;
 mod error;
 mod graph;
+mod host_memory;
 pub mod kernels;
 mod memory;
 pub mod ops;
@@ -44,6 +45,7 @@ pub use decoder::{
 pub use device::{Device, DeviceOptions};
 pub use error::{CudaError, Missing};
 pub use graph::{Graph, Timer};
+pub use host_memory::{HostFigures, HostMemory};
 pub use memory::{Buffer, MemoryFigures, Pinned};
 pub use picture_chain::{ChainConv, PictureChain};
 pub use picture_dense::{DenseChain, DenseWeights, PlainConv};

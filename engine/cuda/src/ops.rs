@@ -15,6 +15,7 @@ mod halve;
 mod normalize;
 mod packed_gemv;
 mod packed_product;
+mod raster;
 mod rope;
 mod top_k;
 
@@ -33,8 +34,9 @@ pub(crate) use elementwise::{fits, int, kernel as elementwise_kernel};
 pub use gemv::{Gemv, GemvEnd, gemv};
 pub use halve::halve_bicubic;
 pub(crate) use normalize::{NormMemory, NormTo, add_bias, add_tokens, group_norm, softmax_rows};
-pub use packed_gemv::{PackedGemv, PackedWeights, WAY, packed_gemv};
+pub use packed_gemv::{PACKED_WAYS, PackedGemv, PackedWeights, packed_gemv};
 pub use packed_product::{PackedEnd, PackedProduct, packed_product};
+pub use raster::{RasterPart, planes_to_raster, raster_to_planes};
 pub use rope::rope;
 pub(crate) use rope::turns as rope_turns;
 pub use top_k::top_k;
@@ -53,6 +55,7 @@ pub const OPS: &[Op] = &[
     normalize::GROUP_NORM,
     packed_gemv::OP,
     packed_product::OP,
+    raster::OP,
     elementwise::RMS_NORM,
     rope::OP,
     elementwise::SILU_MUL,

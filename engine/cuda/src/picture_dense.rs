@@ -173,8 +173,9 @@ impl DenseChain {
         self.device.write(&self.rgb, 0, rgb)
     }
 
-    /// Where pictures are put in, and where they come out: for copies that do not wait.
-    pub(crate) fn ends(&self) -> (&Buffer, &Buffer) {
+    /// Where pictures are put in, `[3, height, width]`, and come out at twice the size, both f16: for what fills and reads
+    /// them on the device.
+    pub fn ends(&self) -> (&Buffer, &Buffer) {
         (&self.rgb, self.half.as_ref().unwrap_or(&self.planes))
     }
 

@@ -71,5 +71,7 @@ pub use speak::{
 };
 pub use studio::{CacheReport, Studio, StudioOptions, node_specs, system_clock};
 pub use upscale::{UpscaleReport, UpscaleRequest, upscale};
+/// The devices that `longtake upscale` can be told.
+pub use engine_pipelines::DeviceChoice;
 pub use voices::Speaking;
 pub use workflow::{PlanReport, PlanState, PlannedNode, RunRequest, RunSummary, ShownOutput};

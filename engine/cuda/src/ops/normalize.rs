@@ -247,11 +247,16 @@ fn norm_case(
     let (weight, bias) = (numbers(2, channels), numbers(3, channels));
     let group = channels / GROUPS * plane;
     let mut reference = vec![0.0f32; values.len()];
+    let groups: Vec<(f64, f64)> = values
+        .chunks_exact(group)
+        .map(|of_group| {
+            let mean = of_group.iter().map(|v| f64::from(*v)).sum::<f64>() / group as f64;
+            let off = of_group.iter().map(|v| (f64::from(*v) - mean).powi(2));
+            (mean, (off.sum::<f64>() / group as f64 + 1e-6).sqrt())
+        })
+        .collect();
     for (at, value) in values.iter().enumerate() {
-        let of_group = &values[at / group * group..][..group];
-        let mean = of_group.iter().map(|v| f64::from(*v)).sum::<f64>() / group as f64;
-        let off = of_group.iter().map(|v| (f64::from(*v) - mean).powi(2));
-        let root = (off.sum::<f64>() / group as f64 + 1e-6).sqrt();
+        let (mean, root) = groups[at / group];
         let channel = at / plane;
         let normed = (f64::from(*value) - mean) / root * f64::from(weight[channel])
             + f64::from(bias[channel]);

@@ -1,5 +1,7 @@
 //! Products of 1 to 16 rows with weights of 8 and 4 bits.
 
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use engine_tensor::ops::{self, Bound, Input, Outcome, Product};
 use engine_tensor::{Bytes, Cpu, DType, PackedMatrix, f32_to_f16};
 
@@ -254,15 +256,25 @@ pub fn packed_gemv(device: &Device, product: &PackedGemv<'_>) -> Result<(), Cuda
     if let Some(bias) = product.bias {
         fits(OP, "bias", bias, n, 4)?;
     }
-    let (few, many) = match product.weights.kind {
-        Kind::Bits8 => (["gemv_q8_store"; 2], "gemv_q8_store_16"),
+    let (few, many, group) = match product.weights.kind {
+        Kind::Bits8 => (["gemv_q8_store"; 3], "gemv_q8_store_16", 32),
         Kind::Bits4(64) => (
-            ["gemv_q4_g64_store", "gemv_q4_g64_store_ahead"],
+            [
+                "gemv_q4_g64_store",
+                "gemv_q4_g64_store_ahead",
+                "gemv_q4_g64_store_four",
+            ],
             "gemv_q4_g64_store_16",
+            64,
         ),
         Kind::Bits4(_) => (
-            ["gemv_q4_g32_store", "gemv_q4_g32_store_ahead"],
+            [
+                "gemv_q4_g32_store",
+                "gemv_q4_g32_store_ahead",
+                "gemv_q4_g32_store_four",
+            ],
             "gemv_q4_g32_store_16",
+            32,
         ),
     };
     let places = [
@@ -278,36 +290,44 @@ pub fn packed_gemv(device: &Device, product: &PackedGemv<'_>) -> Result<(), Cuda
     ];
     if product.weights.kind == Kind::Bits8 {
         let name = if rows <= 8 { few[0] } else { many };
-        return launch(device, (name, 0), places, (rows, n, k));
+        return launch(device, (name, 0, 0), places, (rows, n, k));
     }
-    launch(device, chosen(few, many, rows, k)?, places, (rows, n, k))
+    let which = chosen(few, many, rows, (k, group))?;
+    launch(device, which, places, (rows, n, k))
 }
 
 /// Most bytes of rows that a block keeps: three blocks share a processor.
 const KEPT_BYTES: usize = 68 << 10;
 
-/// Name of the kernel and its shared memory.
+/// A kernel, the shared memory and how many of its blocks share a processor.
+pub(super) type Chosen = (&'static str, u32, usize);
+
+/// Of kernels for few rows by how they run, and the one for many.
 pub(super) fn chosen(
-    few: [&'static str; 2],
+    few: [&'static str; 3],
     many: &'static str,
     rows: usize,
-    k: usize,
-) -> Result<(&'static str, u32), CudaError> {
-    let kept = rows * (k.next_multiple_of(STEP) + 32) * 2;
+    (k, group): (usize, usize),
+) -> Result<Chosen, CudaError> {
+    let whole = k.next_multiple_of(STEP);
+    // Rows, and the sums of their groups.
+    let kept = rows * (whole + 32) * 2 + whole / group * 32;
     if rows > 8 || kept > KEPT_BYTES {
-        return Ok((many, 0));
+        return Ok((many, 0, 1));
     }
-    let way = WAY.load(std::sync::atomic::Ordering::Relaxed);
-    let name = few[usize::from(way == 1)];
-    Ok((name, int("packed_gemv", "k", kept)?.cast_unsigned()))
+    let at = usize::from(many.contains("norm"));
+    let way = usize::from(PACKED_WAYS[at].load(Ordering::Relaxed)).min(2);
+    let shared_bytes = int("packed_gemv", "k", kept)?.cast_unsigned();
+    Ok((few[way], shared_bytes, [3, 2, 4][way]))
 }
 
-/// Which kernels of few rows run: a bench asks for each.
-pub static WAY: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
+/// How products of few rows run, without a norm and with one: all give the same bits. 0: three blocks share a processor;
+/// 1: two, which ask for twice as much ahead; 2: four. A bench asks for each.
+pub static PACKED_WAYS: [AtomicU8; 2] = [AtomicU8::new(1), AtomicU8::new(0)];
 
 pub(super) fn launch(
     device: &Device,
-    (name, shared_bytes): (&'static str, u32),
+    (name, shared_bytes, resident): Chosen,
     places: [u64; 9],
     (rows, n, k): (usize, usize, usize),
 ) -> Result<(), CudaError> {
@@ -315,12 +335,13 @@ pub(super) fn launch(
         source: "gemv",
         name,
     };
+    let most = match resident {
+        0 => usize::MAX,
+        blocks => device.info().processors as usize * blocks,
+    };
+    let blocks = n.div_ceil(TILE).min(most);
     let grid = Grid {
-        blocks: (
-            int("packed_gemv", "n", n.div_ceil(TILE))?.cast_unsigned(),
-            1,
-            1,
-        ),
+        blocks: (int("packed_gemv", "n", blocks)?.cast_unsigned(), 1, 1),
         threads: 256,
         shared_bytes,
         early: true,

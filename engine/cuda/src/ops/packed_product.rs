@@ -98,6 +98,7 @@ pub fn packed_product(device: &Device, product: &PackedProduct<'_>) -> Result<()
                 [
                     concat!("gemv_q4_g", $group, "_", $end),
                     concat!("gemv_q4_g", $group, "_", $end, "_ahead"),
+                    concat!("gemv_q4_g", $group, "_", $end, "_four"),
                 ],
                 concat!("gemv_q4_g", $group, "_", $end, "_16"),
             )
@@ -124,7 +125,8 @@ pub fn packed_product(device: &Device, product: &PackedProduct<'_>) -> Result<()
         pair(int(OP, "rows", rows)?, int(OP, "n", width)?),
         pair(int(OP, "k", k)?, epsilon),
     ];
-    launch(device, chosen(few, many, rows, k)?, places, (rows, n, k))
+    let which = chosen(few, many, rows, (k, group))?;
+    launch(device, which, places, (rows, n, k))
 }
 
 fn cases() -> Vec<Case> {
