@@ -78,11 +78,10 @@ __device__ __forceinline__ u64 best_key(float v, u32 index) {
 
 // sums: [8 warps][16 outputs][8 * TILES columns], squares: [8][8 * TILES]
 template <int PRO, int EPI, int TILES>
-__device__ __forceinline__ void finish(const GemvArgs& a, float* sums, float* squares, int tile) {
+__device__ __forceinline__ void finish_by(const GemvArgs& a, const float* sums, const float* squares, int tile, int thread, int threads) {
     constexpr int COLS = 8 * TILES;
-    __syncthreads();
     if (EPI == GATE) {
-        for (int i = threadIdx.x; i < 8 * a.rows; i += blockDim.x) {
+        for (int i = thread; i < 8 * a.rows; i += threads) {
             int g = i & 7, r = i >> 3, n = tile * 8 + g;
             float gate = 0.f, up = 0.f, square = 0.f;
             for (int w = 0; w < 8; w++) {
@@ -100,7 +99,7 @@ __device__ __forceinline__ void finish(const GemvArgs& a, float* sums, float* sq
         return;
     }
     u64 best = 0;
-    for (int i = threadIdx.x; i < 16 * a.rows; i += blockDim.x) {
+    for (int i = thread; i < 16 * a.rows; i += threads) {
         int g = i & 15, r = i >> 4, n = tile * 16 + g;
         float sum = 0.f, square = 0.f;
         for (int w = 0; w < 8; w++) {
@@ -126,6 +125,12 @@ __device__ __forceinline__ void finish(const GemvArgs& a, float* sums, float* sq
             if (g == 0) atomicMax((unsigned long long*)&a.best[r], best);
         }
     }
+}
+
+template <int PRO, int EPI, int TILES>
+__device__ __forceinline__ void finish(const GemvArgs& a, float* sums, float* squares, int tile) {
+    __syncthreads();
+    finish_by<PRO, EPI, TILES>(a, sums, squares, tile, threadIdx.x, blockDim.x);
 }
 
 // KEEP: x lies in shared memory, as far as each warp needs it.
@@ -291,13 +296,16 @@ __device__ __forceinline__ void gemv_q8(const GemvArgs& a) {
     finish<PLAIN, EPI, TILES>(a, sums, sums, blockIdx.x);
 }
 
-// A step is a tile of 128 of k; a warp asks for AHEAD of them before it needs the first, also for those of the next
-// outputs of its block: blocks take outputs in turn, so that x is made ready once. x: bf16 (BF) or f16. KEEP: x lies in
-// shared memory, and after it the sums of each group: [groups][8 rows].
-template <int GROUP, int PRO, int EPI, int TILES, bool BF, int AHEAD, bool KEEP>
+// A step is a tile of 128 of k; a warp asks for AHEAD of them before it needs the first. x: bf16 (BF) or f16. KEEP: x lies
+// in shared memory. MANY: a block takes outputs in turn, so that x is made ready once, asks ahead also for the next of
+// them, and a ninth warp finishes what eight have summed; the sums of x of each group lie after it: [groups][8 rows].
+__device__ __forceinline__ void meet(int barrier) { asm volatile("bar.sync %0, 288;" :: "r"(barrier) : "memory"); }
+__device__ __forceinline__ void pass(int barrier) { asm volatile("bar.arrive %0, 288;" :: "r"(barrier) : "memory"); }
+
+template <int GROUP, int PRO, int EPI, int TILES, bool BF, int AHEAD, bool KEEP, bool MANY>
 __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
     constexpr int COLS = 8 * TILES, PARTS = 128 / GROUP, WORDS = GROUP / 32;
-    __shared__ float sums[2][8 * 16 * COLS];
+    __shared__ float sums[MANY ? 2 : 1][8 * 16 * COLS];
     __shared__ float squares[8 * COLS];
     extern __shared__ __align__(16) u16 kept[];
     EARLY_START;
@@ -307,6 +315,17 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
     int tiles = EPI == GATE ? (a.n + 7) / 8 : (a.n + 15) / 16;
     int stride = steps * 128 + 32;
     float* of_groups = (float*)(kept + a.rows * stride);
+    if (MANY && warp == 8) {
+        // Barriers 1 and 2: sums are there; 3 and 4: they were read.
+        WAIT_PREVIOUS;
+        int turn = 0;
+        for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x, turn ^= 1) {
+            meet(1 + turn);
+            finish_by<PRO, EPI, TILES>(a, sums[turn], squares, tile, lane, 32);
+            if (tile + 2 * gridDim.x < tiles) pass(3 + turn);
+        }
+        return;
+    }
     V4 p[AHEAD], q[AHEAD], scale[AHEAD][PARTS / 2];
     auto ask = [&](int u, int tile, int s) {
         if (s >= last || tile >= tiles) return;
@@ -325,9 +344,20 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
     if (PRO == NORM) norm_part<KEEP>(a, first * 4, min(last * 4, a.k / 32), kept, stride, squares, COLS);
     if (KEEP) {
         for (int r = 0; r < a.rows; r++)
-            for (int k = first * 128 + lane * 8; k < last * 128; k += 256)
-                if (k >= a.k) *(V4*)(kept + r * stride + k) = zero4();
-                else if (PRO == PLAIN) *(V4*)(kept + r * stride + k) = *(const V4*)((const u16*)a.x + (u64)r * a.k + k);
+            for (int from = first * 128 + lane * 8; from < last * 128; from += 8 * 256) {
+                // All is asked for before any of it is kept.
+                V4 v[8];
+#pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    int k = from + i * 256;
+                    v[i] = PRO == PLAIN && k < last * 128 && k < a.k ? *(const V4*)((const u16*)a.x + (u64)r * a.k + k) : zero4();
+                }
+#pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    int k = from + i * 256;
+                    if (k < last * 128 && (PRO == PLAIN || k >= a.k)) *(V4*)(kept + r * stride + k) = v[i];
+                }
+            }
         __syncwarp();
     }
     // 8 elements of a column from k on.
@@ -342,7 +372,8 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
         mma<BF>(o, ones, ones, ones, ones, x.x, x.y);
         mma<BF>(o, ones, ones, ones, ones, x.z, x.w);
     };
-    if (KEEP) {
+    if (MANY) {
+#pragma unroll 4
         for (int group = first * PARTS; group < last * PARTS; group++) {
             float o[4] = {0.f, 0.f, 0.f, 0.f};
 #pragma unroll
@@ -385,10 +416,10 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
                             V4 x = x_of(c, s * 128 + 32 * j + 8 * t);
                             mma<BF>(d[c], l0, h0, l1, h1, x.x, x.y);
                             mma<BF>(d[c], l2, h2, l3, h3, x.z, x.w);
-                            if (!KEEP) add_up(o[c], x);
+                            if (!MANY) add_up(o[c], x);
                         }
                     }
-                    if (KEEP) {
+                    if (MANY) {
                         float2 both = *(const float2*)(of_groups + (s * PARTS + part) * 8 + 2 * t);
                         o[0][0] = o[0][2] = both.x;
                         o[0][1] = o[0][3] = both.y;
@@ -405,10 +436,10 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
             }
             int over = s + AHEAD - end;
             if (over < 0) ask(u, tile, s + AHEAD);
-            else ask(u, tile + gridDim.x, first + over);
+            else if (MANY) ask(u, tile + gridDim.x, first + over);
         }
-        // Two places in turn: a block waits once for each of its outputs.
-        float* to = sums[turn];
+        if (MANY && tile >= blockIdx.x + 2 * gridDim.x) meet(3 + turn);
+        float* to = sums[MANY ? turn : 0];
 #pragma unroll
         for (int c = 0; c < TILES; c++) {
             float* s = to + (warp * 16 + g) * COLS + 8 * c + 2 * t;
@@ -417,23 +448,25 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
             s[8 * COLS] = acc[c][2];
             s[8 * COLS + 1] = acc[c][3];
         }
-        finish<PRO, EPI, TILES>(a, to, squares, tile);
+        if (MANY) pass(1 + turn);
+        else finish<PRO, EPI, TILES>(a, to, squares, tile);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256, 3) gemv_q8_store(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 1, 4>(a); }
 extern "C" __global__ void __launch_bounds__(256, 2) gemv_q8_store_16(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 2, 4>(a); }
-// Few rows are kept in shared memory; many, or long ones, are read where they lie.
+// Few rows are kept in shared memory; more, or long ones, are read where they lie.
 #define Q4(NAME, GROUP, PRO, EPI, BF) \
-    extern "C" __global__ void __launch_bounds__(256, 3) NAME(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 2, true>(a); } \
-    extern "C" __global__ void __launch_bounds__(256, 2) NAME##_ahead(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 4, true>(a); } \
-    extern "C" __global__ void __launch_bounds__(256, 4) NAME##_four(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 2, true>(a); } \
-    extern "C" __global__ void __launch_bounds__(256, 1) NAME##_16(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 2, BF, 2, false>(a); }
+    extern "C" __global__ void __launch_bounds__(256, PRO == NORM ? 3 : 2) NAME(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, PRO == NORM ? 2 : 4, true, false>(a); } \
+    extern "C" __global__ void __launch_bounds__(256, 1) NAME##_16(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 2, BF, 2, false, false>(a); }
+#define Q4_MANY(NAME, GROUP, PRO, EPI, BF) Q4(NAME, GROUP, PRO, EPI, BF) \
+    extern "C" __global__ void __launch_bounds__(288, 3) NAME##_many(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 2, true, true>(a); } \
+    extern "C" __global__ void __launch_bounds__(288, 2) NAME##_many_ahead(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 4, true, true>(a); }
 #define Q4_GROUP(GROUP) \
     Q4(gemv_q4_g##GROUP##_store, GROUP, PLAIN, STORE, false) \
     Q4(gemv_q4_g##GROUP##_add, GROUP, PLAIN, ADD, true) \
-    Q4(gemv_q4_g##GROUP##_norm_store, GROUP, NORM, STORE, true) \
-    Q4(gemv_q4_g##GROUP##_norm_gate, GROUP, NORM, GATE, true) \
-    Q4(gemv_q4_g##GROUP##_norm_best, GROUP, NORM, BEST, true)
+    Q4_MANY(gemv_q4_g##GROUP##_norm_store, GROUP, NORM, STORE, true) \
+    Q4_MANY(gemv_q4_g##GROUP##_norm_gate, GROUP, NORM, GATE, true) \
+    Q4_MANY(gemv_q4_g##GROUP##_norm_best, GROUP, NORM, BEST, true)
 Q4_GROUP(32)
 Q4_GROUP(64)

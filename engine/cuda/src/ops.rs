@@ -34,7 +34,7 @@ pub(crate) use elementwise::{fits, int, kernel as elementwise_kernel};
 pub use gemv::{Gemv, GemvEnd, gemv};
 pub use halve::halve_bicubic;
 pub(crate) use normalize::{NormMemory, NormTo, add_bias, add_tokens, group_norm, softmax_rows};
-pub use packed_gemv::{PACKED_WAYS, PackedGemv, PackedWeights, packed_gemv};
+pub use packed_gemv::{PACKED_WAY, PackedGemv, PackedWeights, packed_gemv};
 pub use packed_product::{PackedEnd, PackedProduct, packed_product};
 pub use raster::{RasterPart, planes_to_raster, raster_to_planes};
 pub use rope::rope;

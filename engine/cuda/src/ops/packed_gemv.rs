@@ -258,24 +258,8 @@ pub fn packed_gemv(device: &Device, product: &PackedGemv<'_>) -> Result<(), Cuda
     }
     let (few, many, group) = match product.weights.kind {
         Kind::Bits8 => (["gemv_q8_store"; 3], "gemv_q8_store_16", 32),
-        Kind::Bits4(64) => (
-            [
-                "gemv_q4_g64_store",
-                "gemv_q4_g64_store_ahead",
-                "gemv_q4_g64_store_four",
-            ],
-            "gemv_q4_g64_store_16",
-            64,
-        ),
-        Kind::Bits4(_) => (
-            [
-                "gemv_q4_g32_store",
-                "gemv_q4_g32_store_ahead",
-                "gemv_q4_g32_store_four",
-            ],
-            "gemv_q4_g32_store_16",
-            32,
-        ),
+        Kind::Bits4(64) => (["gemv_q4_g64_store"; 3], "gemv_q4_g64_store_16", 64),
+        Kind::Bits4(_) => (["gemv_q4_g32_store"; 3], "gemv_q4_g32_store_16", 32),
     };
     let places = [
         product.weights.codes.address(),
@@ -290,44 +274,51 @@ pub fn packed_gemv(device: &Device, product: &PackedGemv<'_>) -> Result<(), Cuda
     ];
     if product.weights.kind == Kind::Bits8 {
         let name = if rows <= 8 { few[0] } else { many };
-        return launch(device, (name, 0, 0), places, (rows, n, k));
+        return launch(device, (name, 256, 0, None), places, (rows, n, k));
     }
-    let which = chosen(few, many, rows, (k, group))?;
+    let which = chosen(device, few, many, (rows, n, k), group)?;
     launch(device, which, places, (rows, n, k))
 }
 
 /// Most bytes of rows that a block keeps: three blocks share a processor.
 const KEPT_BYTES: usize = 68 << 10;
 
-/// A kernel, the shared memory and how many of its blocks share a processor.
-pub(super) type Chosen = (&'static str, u32, usize);
+/// A kernel, how many threads and bytes of shared memory its blocks take, and how many of them share a processor where
+/// blocks take outputs in turn.
+pub(super) type Chosen = (&'static str, u32, u32, Option<usize>);
 
-/// Of kernels for few rows by how they run, and the one for many.
+/// Which kernels of few rows and many outputs run: all give the same bits. 0: three blocks share a processor and take
+/// outputs in turn; 1: two, which ask for twice as much ahead; 2: a block for each output. A bench asks for each.
+pub static PACKED_WAY: AtomicU8 = AtomicU8::new(0);
+
+/// Of the kernels for few rows, few rows and many outputs in two ways, and many rows.
 pub(super) fn chosen(
+    device: &Device,
     few: [&'static str; 3],
     many: &'static str,
-    rows: usize,
-    (k, group): (usize, usize),
+    (rows, n, k): (usize, usize, usize),
+    group: usize,
 ) -> Result<Chosen, CudaError> {
     let whole = k.next_multiple_of(STEP);
-    // Rows, and the sums of their groups.
-    let kept = rows * (whole + 32) * 2 + whole / group * 32;
-    if rows > 8 || kept > KEPT_BYTES {
-        return Ok((many, 0, 1));
+    let kept = rows * (whole + 32) * 2;
+    // After the rows the sums of their groups.
+    let with_sums = kept + whole / group * 32;
+    if rows > 8 || with_sums > KEPT_BYTES {
+        return Ok((many, 256, 0, None));
     }
-    let at = usize::from(many.contains("norm"));
-    let way = usize::from(PACKED_WAYS[at].load(Ordering::Relaxed)).min(2);
-    let shared_bytes = int("packed_gemv", "k", kept)?.cast_unsigned();
-    Ok((few[way], shared_bytes, [3, 2, 4][way]))
+    let bytes = |kept| int("packed_gemv", "k", kept).map(i32::cast_unsigned);
+    let way = PACKED_WAY.load(Ordering::Relaxed);
+    let in_turn = n.div_ceil(TILE) > 3 * device.info().processors as usize;
+    Ok(match way {
+        0 if in_turn && few[1] != few[0] => (few[1], 288, bytes(with_sums)?, Some(3)),
+        1 if in_turn && few[2] != few[0] => (few[2], 288, bytes(with_sums)?, Some(2)),
+        _ => (few[0], 256, bytes(kept)?, None),
+    })
 }
-
-/// How products of few rows run, without a norm and with one: all give the same bits. 0: three blocks share a processor;
-/// 1: two, which ask for twice as much ahead; 2: four. A bench asks for each.
-pub static PACKED_WAYS: [AtomicU8; 2] = [AtomicU8::new(1), AtomicU8::new(0)];
 
 pub(super) fn launch(
     device: &Device,
-    (name, shared_bytes, resident): Chosen,
+    (name, threads, shared_bytes, resident): Chosen,
     places: [u64; 9],
     (rows, n, k): (usize, usize, usize),
 ) -> Result<(), CudaError> {
@@ -335,14 +326,11 @@ pub(super) fn launch(
         source: "gemv",
         name,
     };
-    let most = match resident {
-        0 => usize::MAX,
-        blocks => device.info().processors as usize * blocks,
-    };
-    let blocks = n.div_ceil(TILE).min(most);
+    let most = resident.map(|blocks| device.info().processors as usize * blocks);
+    let blocks = n.div_ceil(TILE).min(most.unwrap_or(usize::MAX));
     let grid = Grid {
         blocks: (int("packed_gemv", "n", blocks)?.cast_unsigned(), 1, 1),
-        threads: 256,
+        threads,
         shared_bytes,
         early: true,
     };

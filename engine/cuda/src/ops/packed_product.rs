@@ -97,8 +97,8 @@ pub fn packed_product(device: &Device, product: &PackedProduct<'_>) -> Result<()
             (
                 [
                     concat!("gemv_q4_g", $group, "_", $end),
-                    concat!("gemv_q4_g", $group, "_", $end, "_ahead"),
-                    concat!("gemv_q4_g", $group, "_", $end, "_four"),
+                    concat!("gemv_q4_g", $group, "_", $end, "_many"),
+                    concat!("gemv_q4_g", $group, "_", $end, "_many_ahead"),
                 ],
                 concat!("gemv_q4_g", $group, "_", $end, "_16"),
             )
@@ -106,11 +106,11 @@ pub fn packed_product(device: &Device, product: &PackedProduct<'_>) -> Result<()
     }
     let (few, many) = match (group, end) {
         (64, "norm_store") => kernels!("64", "norm_store"),
-        (64, "add") => kernels!("64", "add"),
+        (64, "add") => (["gemv_q4_g64_add"; 3], "gemv_q4_g64_add_16"),
         (64, "norm_gate") => kernels!("64", "norm_gate"),
         (64, _) => kernels!("64", "norm_best"),
         (_, "norm_store") => kernels!("32", "norm_store"),
-        (_, "add") => kernels!("32", "add"),
+        (_, "add") => (["gemv_q4_g32_add"; 3], "gemv_q4_g32_add_16"),
         (_, "norm_gate") => kernels!("32", "norm_gate"),
         (_, _) => kernels!("32", "norm_best"),
     };
@@ -125,7 +125,7 @@ pub fn packed_product(device: &Device, product: &PackedProduct<'_>) -> Result<()
         pair(int(OP, "rows", rows)?, int(OP, "n", width)?),
         pair(int(OP, "k", k)?, epsilon),
     ];
-    let which = chosen(few, many, rows, (k, group))?;
+    let which = chosen(device, few, many, (rows, n, k), group)?;
     launch(device, which, places, (rows, n, k))
 }
 
@@ -138,6 +138,8 @@ fn cases() -> Vec<Case> {
         (16, 384, 160),
         (1, 96, 4096),
         (5, 48, 14336),
+        // More outputs than blocks that run at once.
+        (3, 20_000, 160),
     ];
     let mut cases = Vec::new();
     for (rows, n, k) in shapes {
