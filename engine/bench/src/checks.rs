@@ -113,7 +113,11 @@ pub(crate) fn run(device: &Device, order: &Order, mut receipt: Receipt) -> Resul
     if order.wants("vae") {
         let off = vae::error(device)?;
         println!("VAE decoder: off by {off:.2e} from the same by the CPU");
-        tally.note("VAE decoder".to_owned(), off < 5e-2, "another picture than the CPU's");
+        tally.note(
+            "VAE decoder".to_owned(),
+            off < 5e-2,
+            "another picture than the CPU's",
+        );
     }
     println!("memory: {:?}", device.memory());
     println!("{} passed, {} failed", tally.passed, tally.failed.len());

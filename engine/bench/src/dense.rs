@@ -49,7 +49,10 @@ fn random() -> DenseNetwork {
                 .iter()
                 .map(|w| w * size)
                 .collect(),
-            bias: numbers(seed + 1, outputs).iter().map(|b| b * 0.01).collect(),
+            bias: numbers(seed + 1, outputs)
+                .iter()
+                .map(|b| b * 0.01)
+                .collect(),
             slopes: None,
             inputs,
             outputs,

@@ -119,7 +119,9 @@ fn open(order: &Order) -> Result<Device> {
 
 fn time(order: &Order) -> Result<()> {
     if let Some(way) = order.get("way") {
-        let way = way.parse().with_context(|| format!("cannot read the way {way:?}"))?;
+        let way = way
+            .parse()
+            .with_context(|| format!("cannot read the way {way:?}"))?;
         engine_cuda::ops::PACKED_WAY.store(way, std::sync::atomic::Ordering::Relaxed);
     }
     let device = open(order)?;
@@ -133,7 +135,12 @@ fn time(order: &Order) -> Result<()> {
         gemvs::run(&device, &mut receipt, read_rate)?;
     }
     if order.wants("decode") {
-        decode::run(&device, order.get("model").unwrap_or(""), &mut receipt, read_rate)?;
+        decode::run(
+            &device,
+            order.get("model").unwrap_or(""),
+            &mut receipt,
+            read_rate,
+        )?;
     }
     if order.wants("picture") {
         pictures::run(&device, order, &mut receipt)?;

@@ -10,8 +10,8 @@ use engine_tensor::ops::halve_bicubic;
 use engine_tensor::{Cpu, f16_to_f32, f32_to_f16};
 use engine_weights::{Checkpoint, open};
 
-use crate::{Order, dense};
 use crate::receipt::{Receipt, Row, timed};
+use crate::{Order, dense};
 
 pub(crate) const SIZE: (usize, usize) = (720, 1280);
 const REPEATS: usize = 30;
@@ -110,8 +110,8 @@ pub(crate) struct Agreement {
 
 /// A network on the device for pictures of one size.
 pub(crate) enum OnDevice {
-    Chain(PictureChain),
-    Dense(DenseChain),
+    Chain(Box<PictureChain>),
+    Dense(Box<DenseChain>),
 }
 
 impl OnDevice {
@@ -121,9 +121,10 @@ impl OnDevice {
         size: (usize, usize),
     ) -> Result<Self> {
         Ok(match weights {
-            PictureWeights::Chain(convs) => Self::Chain(chain(device, convs, size)?),
+            PictureWeights::Chain(convs) => Self::Chain(Box::new(chain(device, convs, size)?)),
             PictureWeights::Dense(network) => {
-                Self::Dense(DenseChain::new(device, &dense::borrowed(network), size)?)
+                let chain = DenseChain::new(device, &dense::borrowed(network), size)?;
+                Self::Dense(Box::new(chain))
             }
         })
     }

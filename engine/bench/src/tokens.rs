@@ -254,7 +254,12 @@ pub(crate) fn prefill_error(device: &Device, head_dim: usize, tokens: usize) -> 
         rope_scaling: RopeScaling::None,
         rope_pairs: RopePairs::Halves,
     };
-    let weights = Arc::new(DecoderWeights::random(device, &shape, (true, false, false), 3)?);
+    let weights = Arc::new(DecoderWeights::random(
+        device,
+        &shape,
+        (true, false, false),
+        3,
+    )?);
     let prompt: Vec<u32> = (0..tokens as u32).map(|at| at * 7919 % 1000).collect();
     let mut by_steps = Decoder::new(device, shape, Arc::clone(&weights), 1)?;
     by_steps.give(&[&prompt])?;

@@ -33,7 +33,14 @@ fn tensor(name: &str, len: usize) -> Vec<f32> {
     if name.ends_with("bias") {
         return values.iter().map(|v| 0.1 * v).collect();
     }
-    let known = [512 * 512, 256 * 256, 128 * 128, 512 * 256, 256 * 128, 512 * 4];
+    let known = [
+        512 * 512,
+        256 * 256,
+        128 * 128,
+        512 * 256,
+        256 * 128,
+        512 * 4,
+    ];
     let is_three = known.iter().any(|count| len == count * 9) || name == "conv_out.weight";
     let inputs = match (len, is_three) {
         _ if name == "conv_in.weight" => 36,
@@ -117,7 +124,10 @@ impl Maps {
         let mut values = Vec::new();
         for of_group in self.values.chunks_exact(group) {
             let mean = of_group.iter().map(|v| f64::from(*v)).sum::<f64>() / group as f64;
-            let off: f64 = of_group.iter().map(|v| (f64::from(*v) - mean).powi(2)).sum();
+            let off: f64 = of_group
+                .iter()
+                .map(|v| (f64::from(*v) - mean).powi(2))
+                .sum();
             let root = (off / group as f64 + 1e-6).sqrt();
             for value in of_group {
                 let channel = values.len() / plane;
@@ -126,19 +136,17 @@ impl Maps {
                 values.push(if activated { v / (1.0 + (-v).exp()) } else { v });
             }
         }
-        Self {
-            values,
-            ..*self
-        }
+        Self { values, ..*self }
     }
 
     fn block(&self, name: &str, outputs: usize) -> Self {
-        let inner = self
-            .normed(&format!("{name}.norm1"), true)
-            .conv(&format!("{name}.conv1"), outputs, 3);
-        let mut out = inner
-            .normed(&format!("{name}.norm2"), true)
-            .conv(&format!("{name}.conv2"), outputs, 3);
+        let inner =
+            self.normed(&format!("{name}.norm1"), true)
+                .conv(&format!("{name}.conv1"), outputs, 3);
+        let mut out =
+            inner
+                .normed(&format!("{name}.norm2"), true)
+                .conv(&format!("{name}.conv2"), outputs, 3);
         let shortcut = match outputs == self.channels {
             true => self.clone(),
             false => self.conv(&format!("{name}.conv_shortcut"), outputs, 1),
@@ -231,7 +239,11 @@ pub(crate) fn error(device: &Device) -> Result<f32> {
     };
     for (bits, expected) in first.iter().zip(&maps.values) {
         let off = (f16_to_f32(*bits) - expected).abs() / largest;
-        worst = if off.is_nan() { f32::INFINITY } else { worst.max(off) };
+        worst = if off.is_nan() {
+            f32::INFINITY
+        } else {
+            worst.max(off)
+        };
     }
     Ok(worst)
 }

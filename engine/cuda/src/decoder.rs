@@ -7,8 +7,8 @@ use std::sync::Arc;
 pub use self::weights::{DecoderLayer, DecoderShape, DecoderWeights, GateUp, Matrix};
 use crate::error::ensure;
 use crate::ops::{
-    Begin, GEMV_ROWS, Gemv, GemvEnd, PAGE, PackedEnd, PackedProduct, Step, begin,
-    decode_attention, gemv, packed_product, rope_turns,
+    Begin, GEMV_ROWS, Gemv, GemvEnd, PAGE, PackedEnd, PackedProduct, Step, begin, decode_attention,
+    gemv, packed_product, rope_turns,
 };
 use crate::prefill::{Places, Prefill};
 use crate::{Buffer, CudaError, Device, Graph};
@@ -428,7 +428,13 @@ impl Decoder {
         };
         let (got, expected) = (packed.shape(), (n, k));
         let what = "outputs and inputs of a matrix";
-        ensure(got == expected, "a decoder", what, got.0, format_args!("{expected:?}"))?;
+        ensure(
+            got == expected,
+            "a decoder",
+            what,
+            got.0,
+            format_args!("{expected:?}"),
+        )?;
         packed_product(
             &self.device,
             &PackedProduct {

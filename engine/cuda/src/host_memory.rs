@@ -138,11 +138,18 @@ mod tests {
 
     #[test]
     fn a_system_that_does_not_tell_refuses_nothing() {
-        for text in ["", "MemTotal: much kB\n", "MemTotal: 1 kB\n", "MemAvailable: 99999999999999999999 kB\n"] {
+        for text in [
+            "",
+            "MemTotal: much kB\n",
+            "MemTotal: 1 kB\n",
+            "MemAvailable: 99999999999999999999 kB\n",
+        ] {
             let (_kept, memory) = told(text);
             assert_eq!(memory.figures(), None, "{text:?}");
             memory.admit(usize::MAX).unwrap();
         }
-        HostMemory::at(Path::new("/nowhere/meminfo")).admit(1).unwrap();
+        HostMemory::at(Path::new("/nowhere/meminfo"))
+            .admit(1)
+            .unwrap();
     }
 }

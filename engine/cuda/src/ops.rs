@@ -22,11 +22,11 @@ mod top_k;
 pub use argmax::argmax;
 pub use attention::{Attention, attention};
 pub use case::{Case, Op};
-pub(crate) use conv3x3::{ConvTo, ConvWay, Convolution, conv3x3, pack_rgb};
-pub use conv3x3::{Picture, picture_pitch_px};
 pub(crate) use conv_stream::{
     Floats, StreamConv, StreamEnd, StreamKind, StreamTo, conv_stream, unshuffle_rgb,
 };
+pub(crate) use conv3x3::{ConvTo, ConvWay, Convolution, conv3x3, pack_rgb};
+pub use conv3x3::{Picture, picture_pitch_px};
 pub use decode_attention::fault;
 pub(crate) use decode_attention::{Begin, PAGE, Step, begin, decode_attention};
 pub use elementwise::{add, add_rms_norm, fill_bf16, fill_half, read_all, rms_norm, silu_mul};

@@ -101,12 +101,30 @@ impl DenseChain {
     ) -> Result<Self, CudaError> {
         const OP: &str = "a dense chain";
         let side = weights.unshuffle;
-        ensure(matches!(side, 1 | 2 | 4), OP, "unshuffled pixels", side, "1, 2 or 4")?;
+        ensure(
+            matches!(side, 1 | 2 | 4),
+            OP,
+            "unshuffled pixels",
+            side,
+            "1, 2 or 4",
+        )?;
         let fitting = size.0.is_multiple_of(side) && size.1.is_multiple_of(side);
-        ensure(fitting, OP, "sides", size.0, format_args!("multiples of {side}"))?;
+        ensure(
+            fitting,
+            OP,
+            "sides",
+            size.0,
+            format_args!("multiples of {side}"),
+        )?;
         let conv = |conv: &PlainConv<'_>, kind, inputs, outputs| {
             ensure(conv.inputs == inputs, OP, "channels", conv.inputs, inputs)?;
-            ensure(conv.outputs == outputs, OP, "channels", conv.outputs, outputs)?;
+            ensure(
+                conv.outputs == outputs,
+                OP,
+                "channels",
+                conv.outputs,
+                outputs,
+            )?;
             let shape = (outputs, inputs);
             StreamConv::new(device, (kind, Floats::Half), shape, conv.weights, conv.bias)
         };
@@ -169,7 +187,13 @@ impl DenseChain {
     /// `Shape` for another size; `Driver`.
     pub fn give(&self, rgb: &[u16]) -> Result<(), CudaError> {
         let expected = 3 * self.size.0 * self.size.1;
-        ensure(rgb.len() == expected, "a dense chain", "values", rgb.len(), expected)?;
+        ensure(
+            rgb.len() == expected,
+            "a dense chain",
+            "values",
+            rgb.len(),
+            expected,
+        )?;
         self.device.write(&self.rgb, 0, rgb)
     }
 
@@ -195,12 +219,7 @@ impl DenseChain {
         }
     }
 
-    fn conv(
-        &self,
-        conv: &StreamConv,
-        from: &Picture,
-        end: StreamEnd<'_>,
-    ) -> Result<(), CudaError> {
+    fn conv(&self, conv: &StreamConv, from: &Picture, end: StreamEnd<'_>) -> Result<(), CudaError> {
         conv_stream(&self.device, conv, from, end, self.way)
     }
 
@@ -283,6 +302,7 @@ impl DenseChain {
     /// # Errors
     /// `Driver`, `Fault`.
     pub fn result(&self) -> Result<Vec<u16>, CudaError> {
-        self.device.read(self.ends().1, 0, 12 * self.size.0 * self.size.1)
+        self.device
+            .read(self.ends().1, 0, 12 * self.size.0 * self.size.1)
     }
 }

@@ -199,10 +199,28 @@ impl VaeDecoder {
         let known = shape.channels.iter().all(|n| matches!(n, 128 | 256 | 512));
         let most = shape.channels.iter().copied().max().unwrap_or(0);
         let widest = shape.channels.last().copied().unwrap_or(0);
-        ensure(known && most > 0, OP, "channels", most, "128, 256 or 512 at each size")?;
-        ensure((1..=16).contains(&shape.latent), OP, "latent channels", shape.latent, "1 to 16")?;
+        ensure(
+            known && most > 0,
+            OP,
+            "channels",
+            most,
+            "128, 256 or 512 at each size",
+        )?;
+        ensure(
+            (1..=16).contains(&shape.latent),
+            OP,
+            "latent channels",
+            shape.latent,
+            "1 to 16",
+        )?;
         let (sides, pixels) = (size.0.min(size.1), size.0.saturating_mul(size.1));
-        ensure(sides > 0 && pixels.is_multiple_of(8), OP, "pixels", pixels, "a multiple of 8")?;
+        ensure(
+            sides > 0 && pixels.is_multiple_of(8),
+            OP,
+            "pixels",
+            pixels,
+            "a multiple of 8",
+        )?;
         let load = Loader { device, tensors };
         let mut levels = Vec::new();
         let (mut inputs, mut at) = (widest, size);
@@ -263,7 +281,13 @@ impl VaeDecoder {
     /// `Shape` for another size; `Driver`.
     pub fn give(&self, latents: &[f32]) -> Result<(), CudaError> {
         let expected = self.first.inputs() * self.size.0 * self.size.1;
-        ensure(latents.len() == expected, OP, "values", latents.len(), expected)?;
+        ensure(
+            latents.len() == expected,
+            OP,
+            "values",
+            latents.len(),
+            expected,
+        )?;
         self.input.write(&self.device, &Floats::Bf16.bits(latents))
     }
 
@@ -298,12 +322,7 @@ impl VaeDecoder {
         group_norm(&self.device, from, with, self.epsilon, to, &self.memory)
     }
 
-    fn conv(
-        &self,
-        conv: &StreamConv,
-        from: &Picture,
-        end: StreamEnd<'_>,
-    ) -> Result<(), CudaError> {
+    fn conv(&self, conv: &StreamConv, from: &Picture, end: StreamEnd<'_>) -> Result<(), CudaError> {
         conv_stream(&self.device, conv, from, end, ConvWay::Best)
     }
 
@@ -354,20 +373,35 @@ impl VaeDecoder {
         run(&product(keys, &with.tokens, &with.keys, of_pixels))?;
         let across = (channels, pixels, channels);
         run(&product(&with.tokens, values, &with.values, across))?;
-        add_bias(&self.device, &with.queries, &with.query_bias, (pixels, channels))?;
+        add_bias(
+            &self.device,
+            &with.queries,
+            &with.query_bias,
+            (pixels, channels),
+        )?;
         for first in (0..pixels).step_by(SCORE_ROWS) {
             let rows = SCORE_ROWS.min(pixels - first);
             run(&LargeProduct {
                 end: ProductEnd::StoreF32,
                 x_start: first * channels,
-                ..product(&with.keys, &with.queries, &with.scores, (rows, pixels, channels))
+                ..product(
+                    &with.keys,
+                    &with.queries,
+                    &with.scores,
+                    (rows, pixels, channels),
+                )
             })?;
             let scale = 1.0 / (channels as f32).sqrt();
             let shape = (rows, pixels);
             softmax_rows(&self.device, &with.scores, &with.shares, shape, scale)?;
             run(&LargeProduct {
                 out_start: first * channels,
-                ..product(&with.values, &with.shares, &with.mixed, (rows, channels, pixels))
+                ..product(
+                    &with.values,
+                    &with.shares,
+                    &with.mixed,
+                    (rows, channels, pixels),
+                )
             })?;
         }
         run(&product(last, &with.mixed, &with.tokens, of_pixels))?;

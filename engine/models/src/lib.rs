@@ -21,8 +21,7 @@ pub use error::LoadError;
 pub use families::{FAMILIES, Family, family_of};
 pub use pictures::{
     ConvWeights, DenseNetwork, PICTURE_FAMILIES, PictureError, PictureFamily, PictureMemory,
-    PictureModel, PictureWeights, load_picture_model, picture_weights,
-    picture_tensors_of_ncnn,
+    PictureModel, PictureWeights, load_picture_model, picture_tensors_of_ncnn, picture_weights,
 };
 
 use std::sync::Arc;

@@ -174,7 +174,16 @@ mod tests {
         for text in ["auto", "cpu", "cuda", "cuda:0", "cuda:17"] {
             assert_eq!(text.parse::<DeviceChoice>().unwrap().to_string(), text);
         }
-        for text in ["", "gpu", "CUDA", "cuda:", "cuda:-1", "cuda:x", "cuda:99999999999", "cpu "] {
+        for text in [
+            "",
+            "gpu",
+            "CUDA",
+            "cuda:",
+            "cuda:-1",
+            "cuda:x",
+            "cuda:99999999999",
+            "cpu ",
+        ] {
             let error = text.parse::<DeviceChoice>().unwrap_err();
             assert_eq!(error.code(), Code::BadInput);
             assert!(error.to_string().contains("cuda:N"), "{error}");
@@ -183,6 +192,9 @@ mod tests {
 
     #[test]
     fn the_cpu_is_there_without_looking_for_anything_else() {
-        assert!(matches!(choose(DeviceChoice::Cpu), Ok(Chosen::Cpu { why: None })));
+        assert!(matches!(
+            choose(DeviceChoice::Cpu),
+            Ok(Chosen::Cpu { why: None })
+        ));
     }
 }

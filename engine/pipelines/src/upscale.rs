@@ -249,7 +249,9 @@ impl Upscaler {
             }
             Err(error @ CudaError::Fault { .. }) => {
                 self.note(Some(format!("{name}: {error}; it is opened anew")));
-                let again = made.anew().and_then(|mut made| Ok((work(&mut made)?, made)));
+                let again = made
+                    .anew()
+                    .and_then(|mut made| Ok((work(&mut made)?, made)));
                 match again {
                     Ok((done, made)) => {
                         *held = Some(made);
@@ -377,8 +379,7 @@ impl Upscaler {
                 break;
             };
             let region = Region::around(tile, (size.1, size.0), overlap, self.model.step_px());
-            let made =
-                self.on_device(|made| made.run_tile(picture, (tile, &region), out))?;
+            let made = self.on_device(|made| made.run_tile(picture, (tile, &region), out))?;
             if made.is_none() {
                 return Ok(false);
             }

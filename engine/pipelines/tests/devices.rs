@@ -165,7 +165,10 @@ fn a_driver_without_a_device_or_too_old_is_told_apart() {
     let none = libraries.said("none", "auto");
     has(&none, &BY_CPU);
     has(&none, &["finds no device (CUDA_ERROR_NO_DEVICE)"]);
-    has(&libraries.said("none", "cuda"), &["error not_found", "finds no device"]);
+    has(
+        &libraries.said("none", "cuda"),
+        &["error not_found", "finds no device"],
+    );
     let old = libraries.said("old", "auto");
     has(&old, &BY_CPU);
     has(&old, &["CUDA 11.8", "at least 12.4"]);
@@ -181,8 +184,14 @@ fn without_a_compiler_the_cpu_is_used() {
         return println!("skipped: this machine has the compiler");
     }
     has(&said, &BY_CPU);
-    has(&said, &["note Fake GPU (cuda:0)", "libnvrtc", "the CPU is used"]);
-    has(&libraries.said("", "cuda"), &["error not_found", "libnvrtc"]);
+    has(
+        &said,
+        &["note Fake GPU (cuda:0)", "libnvrtc", "the CPU is used"],
+    );
+    has(
+        &libraries.said("", "cuda"),
+        &["error not_found", "libnvrtc"],
+    );
 }
 
 #[test]
@@ -211,7 +220,10 @@ fn machine_code_that_the_driver_refuses_is_made_anew_once_and_then_told() {
     let said = libraries.said("foreign", "auto");
     has(&said, &BY_CPU);
     has(&said, &["load kernels", "CUDA_ERROR_INVALID_IMAGE"]);
-    has(&libraries.said("foreign", "cuda"), &["error internal", "INVALID_IMAGE"]);
+    has(
+        &libraries.said("foreign", "cuda"),
+        &["error internal", "INVALID_IMAGE"],
+    );
 }
 
 #[test]
@@ -219,8 +231,14 @@ fn a_kernel_that_fails_is_named_with_its_shapes() {
     let libraries = Libraries::new(&["driver", "compiler"]);
     let said = libraries.said("fault", "auto");
     has(&said, &BY_CPU);
-    has(&said, &["CUDA_ERROR_ILLEGAL_ADDRESS", "conv3x3[3, 64, 8, 8]"]);
-    has(&libraries.said("fault", "cuda"), &["error internal", "conv3x3[64, 12, 8, 8]"]);
+    has(
+        &said,
+        &["CUDA_ERROR_ILLEGAL_ADDRESS", "conv3x3[3, 64, 8, 8]"],
+    );
+    has(
+        &libraries.said("fault", "cuda"),
+        &["error internal", "conv3x3[64, 12, 8, 8]"],
+    );
 }
 
 #[test]
@@ -238,7 +256,14 @@ fn what_does_not_fit_is_refused_with_the_figures() {
     let libraries = Libraries::new(&["driver", "compiler"]);
     has(&libraries.said("small", "cuda"), &BY_DEVICE);
     let refused = libraries.said("tiny", "cuda");
-    has(&refused, &["error out_of_memory", "bytes on the device", "of a budget of"]);
+    has(
+        &refused,
+        &[
+            "error out_of_memory",
+            "bytes on the device",
+            "of a budget of",
+        ],
+    );
     let said = libraries.said("tiny", "auto");
     has(&said, &BY_CPU);
     has(&said, &["bytes on the device", "the CPU is used"]);

@@ -42,6 +42,8 @@ mod workflow;
 pub use command::{Command, Edit, Job, Kind, System};
 pub use config::cache_folder;
 pub use engine_hub::{FileFormat, FileInfo, FileState, FileVerdict, ModelEntry, ModelState};
+/// The devices that `longtake upscale` can be told.
+pub use engine_pipelines::DeviceChoice;
 pub use engine_pipelines::{
     DtypeUse, Inspection, ModelInspection, SpeechRequest, SpokenWord, VoiceInfo,
 };
@@ -71,7 +73,5 @@ pub use speak::{
 };
 pub use studio::{CacheReport, Studio, StudioOptions, node_specs, system_clock};
 pub use upscale::{UpscaleReport, UpscaleRequest, upscale};
-/// The devices that `longtake upscale` can be told.
-pub use engine_pipelines::DeviceChoice;
 pub use voices::Speaking;
 pub use workflow::{PlanReport, PlanState, PlannedNode, RunRequest, RunSummary, ShownOutput};

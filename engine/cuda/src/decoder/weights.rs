@@ -178,7 +178,9 @@ impl DecoderWeights {
         let embed = table(shape.vocab, shape.hidden)?;
         let mut matrix = |n: usize, k: usize| {
             Ok::<Matrix, CudaError>(match four_bits {
-                true => Matrix::Packed(PackedWeights::random_4_bits(device, (n, k), seed_of(n, k))?),
+                true => {
+                    Matrix::Packed(PackedWeights::random_4_bits(device, (n, k), seed_of(n, k))?)
+                }
                 false => Matrix::Bf16(table(n, k)?),
             })
         };

@@ -1,8 +1,8 @@
 //! Convolutions of pictures with many channels, in f16 or bf16, with what follows them fused.
 
-use engine_tensor::ops::{Bound, Outcome};
+mod cases;
 
-use super::case::{Case, Op, from_bf16, from_half, numbers, to_bf16, to_half};
+use super::case::{Op, from_bf16, from_half, to_bf16, to_half};
 use super::conv3x3::{ConvWay, Picture, picture_pitch_px};
 use super::elementwise::{fits, int};
 use crate::args::{Args, pair};
@@ -13,7 +13,7 @@ use crate::{Buffer, CudaError, Device};
 
 pub(super) const OP: Op = Op {
     name: "conv_stream",
-    cases,
+    cases: cases::cases,
 };
 
 const NAME: &str = "conv_stream";
@@ -190,7 +190,13 @@ impl StreamConv {
         ensure(known, NAME, "outputs", outputs, expected)?;
         ensure(inputs > 0, NAME, "inputs", inputs, "over 0")?;
         let count = outputs * inputs * side * side;
-        ensure(weights.len() == count, NAME, "weights", weights.len(), count)?;
+        ensure(
+            weights.len() == count,
+            NAME,
+            "weights",
+            weights.len(),
+            count,
+        )?;
         ensure(bias.len() == outputs, NAME, "bias", bias.len(), outputs)?;
         let walk = Walk::of(kind, outputs);
         let (pairs, groups) = (inputs.div_ceil(16), outputs.div_ceil(ROWS));
@@ -218,7 +224,9 @@ impl StreamConv {
                 StreamKind::Doubled => {
                     let rows = doubled(parity / 2, y);
                     let columns = doubled(parity % 2, x);
-                    let all = rows.iter().flat_map(|y| columns.iter().map(move |x| (y, x)));
+                    let all = rows
+                        .iter()
+                        .flat_map(|y| columns.iter().map(move |x| (y, x)));
                     all.map(|(y, x)| value(output, input, *y, *x)).sum()
                 }
                 _ => value(output, input, y - below, x),
@@ -280,6 +288,24 @@ impl<'a> StreamEnd<'a> {
     }
 }
 
+/// Address, stride and factor of a picture that is added to what `conv` gives at `size`.
+fn added(
+    conv: &StreamConv,
+    size: (usize, usize),
+    added: Option<(&Picture, f32)>,
+) -> Result<(u64, usize, f32), CudaError> {
+    let Some((picture, factor)) = added else {
+        return Ok((0, 0, 0.0));
+    };
+    let fitting = picture.size() == size
+        && picture.channels() >= conv.outputs
+        && !matches!(conv.kind, StreamKind::Doubled | StreamKind::Planes);
+    let expected = format_args!("{} at the same size", conv.outputs);
+    let what = "channels of what is added";
+    ensure(fitting, NAME, what, picture.channels(), expected)?;
+    Ok((picture.address(), picture.stride(), factor))
+}
+
 /// Runs a convolution over the first channels of `input`; products of 16-bit floats, sums in f32.
 pub(crate) fn conv_stream(
     device: &Device,
@@ -297,7 +323,11 @@ pub(crate) fn conv_stream(
         input.channels(),
         format_args!("at least {}", 16 * pairs),
     )?;
-    let larger = if conv.kind == StreamKind::Doubled { 2 } else { 1 };
+    let larger = if conv.kind == StreamKind::Doubled {
+        2
+    } else {
+        1
+    };
     let size = (larger * height, larger * width);
     let (out, out_stride, out_chunk) = match end.to {
         StreamTo::Picture(out, channel) => {
@@ -306,7 +336,13 @@ pub(crate) fn conv_stream(
                 && channel + conv.outputs <= out.channels();
             let expected = format_args!("at least {} from {channel} on", conv.outputs);
             ensure(holds, NAME, "channels of out", out.channels(), expected)?;
-            ensure(out.size() == size, NAME, "height of out", out.size().0, size.0)?;
+            ensure(
+                out.size() == size,
+                NAME,
+                "height of out",
+                out.size().0,
+                size.0,
+            )?;
             (out.address(), out.stride(), channel / 8)
         }
         StreamTo::Planes(out) => {
@@ -316,19 +352,8 @@ pub(crate) fn conv_stream(
             (out.address(), 0, 0)
         }
     };
-    let added = |added: Option<(&Picture, f32)>| -> Result<(u64, usize, f32), CudaError> {
-        let Some((picture, factor)) = added else {
-            return Ok((0, 0, 0.0));
-        };
-        let fitting = picture.size() == size
-            && picture.channels() >= conv.outputs
-            && !matches!(conv.kind, StreamKind::Doubled | StreamKind::Planes);
-        let expected = format_args!("{} at the same size", conv.outputs);
-        ensure(fitting, NAME, "channels of what is added", picture.channels(), expected)?;
-        Ok((picture.address(), picture.stride(), factor))
-    };
-    let (first, first_stride, of_first) = added(end.first)?;
-    let (second, second_stride, of_second) = added(end.second)?;
+    let (first, first_stride, of_first) = added(conv, size, end.first)?;
+    let (second, second_stride, of_second) = added(conv, size, end.second)?;
     let walk = Walk::of(conv.kind, conv.outputs);
     let info = device.info();
     let fast = way == ConvWay::Best && info.capability == (9, 0);
@@ -368,7 +393,11 @@ pub(crate) fn conv_stream(
     let blocks = tiles.min(info.processors as usize * resident).max(1);
     let grid = Grid {
         blocks: (count("blocks", blocks)?.cast_unsigned(), 1, 1),
-        threads: if fast { 32 * (4 * GROUPS as u32 + 1) } else { 128 },
+        threads: if fast {
+            32 * (4 * GROUPS as u32 + 1)
+        } else {
+            128
+        },
         shared_bytes: count("shared bytes", walk.shared_bytes(fast))?.cast_unsigned(),
         early: true,
     };
@@ -379,7 +408,14 @@ pub(crate) fn conv_stream(
     };
     let shape = [conv.inputs, conv.outputs, height, width];
     // SAFETY: lengths were checked above, those of pictures and weights when they were made.
-    unsafe { device.launch(kernel, grid, Args::new().with_struct(&places), (NAME, &shape)) }
+    unsafe {
+        device.launch(
+            kernel,
+            grid,
+            Args::new().with_struct(&places),
+            (NAME, &shape),
+        )
+    }
 }
 
 /// `rgb: [3, side * height, side * width]`, f16, into a picture whose channels are the pixels of squares.
@@ -421,156 +457,9 @@ pub(crate) fn unshuffle_rgb(
     unsafe { device.launch(kernel, grid, args, (OP, &[side, height, width])) }
 }
 
-fn cases() -> Vec<Case> {
-    let kinds = [
-        (StreamKind::Three, 64, 12),
-        (StreamKind::Three, 32, 96),
-        (StreamKind::Three, 128, 160),
-        (StreamKind::One, 64, 128),
-        (StreamKind::Doubled, 64, 64),
-        (StreamKind::Planes, 3, 64),
-    ];
-    let mut cases = Vec::new();
-    for (kind, outputs, inputs) in kinds {
-        for (height, width) in [(1, 1), (7, 5), (9, 130), (13, 257)] {
-            for floats in [Floats::Half, Floats::Bf16] {
-                for way in [ConvWay::Best, ConvWay::Tiles] {
-                    let name = format!(
-                        "{kind:?}, {inputs} to {outputs} channels, {width} x {height} px, {floats:?}, {way:?}"
-                    );
-                    let bound = match floats {
-                        Floats::Half => 2e-3,
-                        Floats::Bf16 => 1.6e-2,
-                    };
-                    let work = (kind, floats, way);
-                    cases.push(Case::new(name, Bound::Relative(bound), move |device, _| {
-                        run_case(device, work, (outputs, inputs), (height, width))
-                    }));
-                }
-            }
-        }
-    }
-    cases
-}
-
-/// Nearest pixels at twice the size.
-fn doubled_planes(values: &[f32], (height, width): (usize, usize)) -> Vec<f32> {
-    let plane = height * width;
-    let channels = values.len() / plane;
-    let at = |at: usize| {
-        let (c, y, x) = (at / (4 * plane), at / (2 * width) % (2 * height), at % (2 * width));
-        values[c * plane + y / 2 * width + x / 2]
-    };
-    (0..channels * 4 * plane).map(at).collect()
-}
-
-/// Sums of a convolution, `[outputs, height, width]`.
-fn by_hand(
-    values: &[f32],
-    (height, width): (usize, usize),
-    (weights, side): (&[f32], usize),
-    (outputs, inputs): (usize, usize),
-    bias: &[f32],
-) -> Vec<f32> {
-    let (plane, reach) = (height * width, side / 2);
-    let mut out = Vec::new();
-    for (output, bias) in (0..outputs).zip(bias) {
-        let mut sums = vec![*bias; plane];
-        for input in 0..inputs {
-            for tap in 0..side * side {
-                let weight = weights[(output * inputs + input) * side * side + tap];
-                let (down, across) = (tap / side, tap % side);
-                for y in reach.saturating_sub(down)..height.min(height + reach - down) {
-                    for x in reach.saturating_sub(across)..width.min(width + reach - across) {
-                        let from = (y + down - reach) * width + x + across - reach;
-                        sums[y * width + x] += weight * values[input * plane + from];
-                    }
-                }
-            }
-        }
-        out.extend(sums);
-    }
-    out
-}
-
-fn run_case(
-    device: &Device,
-    (kind, floats, way): (StreamKind, Floats, ConvWay),
-    (outputs, inputs): (usize, usize),
-    (height, width): (usize, usize),
-) -> Result<Outcome, CudaError> {
-    let rounded = |seed, count| floats.values(&floats.bits(&numbers(seed, count)));
-    let side = if kind == StreamKind::One { 1 } else { 3 };
-    let pixels = rounded(1, inputs * height * width);
-    // Sixteenths whose sums of four are exact in either kind of floats.
-    let weights: Vec<f32> = numbers(2, outputs * inputs * side * side)
-        .iter()
-        .map(|w| (w * 8.0).round() / 64.0)
-        .collect();
-    let bias = numbers(3, outputs);
-    let conv = StreamConv::new(device, (kind, floats), (outputs, inputs), &weights, &bias)?;
-    let input = Picture::zeros(device, inputs.next_multiple_of(16) + 16, (height, width))?;
-    input.write(device, &floats.bits(&pixels))?;
-    let (size, seen) = match kind {
-        StreamKind::Doubled => (
-            (2 * height, 2 * width),
-            doubled_planes(&pixels, (height, width)),
-        ),
-        _ => ((height, width), pixels),
-    };
-    let mut reference = by_hand(&seen, size, (&weights, side), (outputs, inputs), &bias);
-    if kind == StreamKind::Planes {
-        let out = device.alloc(6 * size.0 * size.1)?;
-        device.fill(&out, 0xff)?;
-        let end = StreamEnd::plain(StreamTo::Planes(&out));
-        conv_stream(device, &conv, &input, end, way)?;
-        let fast = from_half(&device.read(&out, 0, 3 * size.0 * size.1)?);
-        return Ok(Outcome { fast, reference });
-    }
-    let (first, second) = (
-        Picture::zeros(device, outputs + 8, size)?,
-        Picture::zeros(device, outputs, size)?,
-    );
-    let count = outputs * size.0 * size.1;
-    let (a, b) = (rounded(5, count), rounded(6, count));
-    first.write(device, &floats.bits(&a))?;
-    second.write(device, &floats.bits(&b))?;
-    // What is below the outputs must stay.
-    let out = Picture::zeros(device, outputs + 16, size)?;
-    let before = rounded(7, 8 * size.0 * size.1);
-    out.write(device, &floats.bits(&before))?;
-    let mut end = StreamEnd {
-        slope: 0.2,
-        own: 0.5,
-        ..StreamEnd::plain(StreamTo::Picture(&out, 8))
-    };
-    for (at, value) in reference.iter_mut().enumerate() {
-        *value = 0.5 * (value.max(0.0) + 0.2 * value.min(0.0));
-        if kind != StreamKind::Doubled {
-            *value += 2.0 * a[at] - b[at];
-        }
-    }
-    if kind != StreamKind::Doubled {
-        (end.first, end.second) = (Some((&first, 2.0)), Some((&second, -1.0)));
-    }
-    conv_stream(device, &conv, &input, end, way)?;
-    let (bits, border) = out.read(device)?;
-    let mut fast = floats.values(&bits);
-    let mut expected = before;
-    expected.extend(reference);
-    expected.resize(fast.len(), 0.0);
-    if !border {
-        fast.push(f32::NAN);
-        expected.push(0.0);
-    }
-    Ok(Outcome {
-        fast,
-        reference: expected,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::case::numbers;
     use super::*;
 
     #[test]
@@ -595,7 +484,12 @@ mod tests {
         // A kernel over doubled pixels, and sums of it over the pixels themselves.
         let row: Vec<f32> = numbers(1, 6);
         let weights = numbers(2, 3);
-        let at = |x: isize| usize::try_from(x).ok().and_then(|x| row.get(x)).map_or(0.0, |v| *v);
+        let at = |x: isize| {
+            usize::try_from(x)
+                .ok()
+                .and_then(|x| row.get(x))
+                .map_or(0.0, |v| *v)
+        };
         for x in 0..12isize {
             let plain: f32 = (0..3isize)
                 .map(|tap| weights[tap as usize] * at((x + tap - 1).div_euclid(2)))

@@ -37,7 +37,13 @@ fn grid(
     (x, y, z): (usize, usize, usize),
     threads: u32,
 ) -> Result<Grid, CudaError> {
-    ensure(y < 1 << 16 && z < 1 << 16, op, "rows", y.max(z), "under 65536")?;
+    ensure(
+        y < 1 << 16 && z < 1 << 16,
+        op,
+        "rows",
+        y.max(z),
+        "under 65536",
+    )?;
     let count = |value| int(op, "blocks", value).map(i32::cast_unsigned);
     Ok(Grid {
         blocks: (count(x)?, count(y)?, count(z)?),
@@ -86,7 +92,13 @@ pub(crate) fn group_norm(
     let known = matches!(channels / GROUPS, 4 | 8 | 16) && channels.is_multiple_of(GROUPS);
     ensure(known, OP, "channels", channels, "128, 256 or 512")?;
     let expected = format_args!("at least {channels}");
-    ensure(input.channels() >= channels, OP, "channels", input.channels(), expected)?;
+    ensure(
+        input.channels() >= channels,
+        OP,
+        "channels",
+        input.channels(),
+        expected,
+    )?;
     fits(OP, "weight", weight, channels, 4)?;
     fits(OP, "bias", bias, channels, 4)?;
     let bands = height.div_ceil(BAND);
@@ -242,7 +254,10 @@ fn norm_case(
 ) -> Result<Outcome, CudaError> {
     let plane = height * width;
     // Far from zero, so that sums of squares alone would not do.
-    let values: Vec<f32> = numbers(1, channels * plane).iter().map(|v| v + 1.5).collect();
+    let values: Vec<f32> = numbers(1, channels * plane)
+        .iter()
+        .map(|v| v + 1.5)
+        .collect();
     let values = from_bf16(&to_bf16(&values));
     let (weight, bias) = (numbers(2, channels), numbers(3, channels));
     let group = channels / GROUPS * plane;
@@ -295,22 +310,28 @@ fn softmax_cases() -> Vec<Case> {
     [(1, 4), (3, 1000), (2, 16384)]
         .into_iter()
         .map(|(count, n)| {
-            Case::new(format!("{count} x {n}"), Bound::Relative(6e-3), move |device, _| {
-                let values: Vec<f32> = numbers(1, count * n).iter().map(|v| v * 40.0).collect();
-                let mut reference = Vec::new();
-                for row in values.chunks_exact(n) {
-                    let most = row.iter().copied().fold(f32::MIN, f32::max);
-                    let powers: Vec<f64> =
-                        row.iter().map(|v| f64::from((v - most) * 0.25).exp()).collect();
-                    let sum: f64 = powers.iter().sum();
-                    reference.extend(powers.iter().map(|power| (power / sum) as f32));
-                }
-                let (there, out) = (device.upload(&values)?, device.alloc(2 * count * n)?);
-                device.fill(&out, 0xff)?;
-                softmax_rows(device, &there, &out, (count, n), 0.25)?;
-                let fast = from_bf16(&device.read(&out, 0, count * n)?);
-                Ok(Outcome { fast, reference })
-            })
+            Case::new(
+                format!("{count} x {n}"),
+                Bound::Relative(6e-3),
+                move |device, _| {
+                    let values: Vec<f32> = numbers(1, count * n).iter().map(|v| v * 40.0).collect();
+                    let mut reference = Vec::new();
+                    for row in values.chunks_exact(n) {
+                        let most = row.iter().copied().fold(f32::MIN, f32::max);
+                        let powers: Vec<f64> = row
+                            .iter()
+                            .map(|v| f64::from((v - most) * 0.25).exp())
+                            .collect();
+                        let sum: f64 = powers.iter().sum();
+                        reference.extend(powers.iter().map(|power| (power / sum) as f32));
+                    }
+                    let (there, out) = (device.upload(&values)?, device.alloc(2 * count * n)?);
+                    device.fill(&out, 0xff)?;
+                    softmax_rows(device, &there, &out, (count, n), 0.25)?;
+                    let fast = from_bf16(&device.read(&out, 0, count * n)?);
+                    Ok(Outcome { fast, reference })
+                },
+            )
         })
         .collect()
 }

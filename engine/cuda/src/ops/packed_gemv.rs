@@ -181,7 +181,13 @@ impl PackedWeights {
         let bits = dtype.block_bytes();
         ensure(known, OP, "bits of the weights", bits, "Q4_0 or Q4_1")?;
         ensure(n.is_multiple_of(8), OP, "outputs", n, "a multiple of 8")?;
-        ensure(gate.len() == up.len(), OP, "bytes of up", up.len(), gate.len())?;
+        ensure(
+            gate.len() == up.len(),
+            OP,
+            "bytes of up",
+            up.len(),
+            gate.len(),
+        )?;
         let eight = (8 * dtype.bytes_of(k).unwrap_or(0)).max(1);
         let pairs = gate.chunks(eight).zip(up.chunks(eight));
         let rows: Vec<u8> = pairs.flat_map(|(gate, up)| [gate, up].concat()).collect();

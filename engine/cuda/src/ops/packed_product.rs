@@ -60,7 +60,13 @@ pub fn packed_product(device: &Device, product: &PackedProduct<'_>) -> Result<()
     };
     ensure((1..=GEMV_ROWS).contains(&rows), OP, "rows", rows, "1 to 16")?;
     ensure(k.is_multiple_of(32), OP, "k", k, "a multiple of 32")?;
-    fits(OP, "x", product.x, rows * k, if product.norm.is_some() { 4 } else { 2 })?;
+    fits(
+        OP,
+        "x",
+        product.x,
+        rows * k,
+        if product.norm.is_some() { 4 } else { 2 },
+    )?;
     let (norm, epsilon) = match product.norm {
         Some((weight, epsilon)) => {
             fits(OP, "weight of the norm", weight, k, 4)?;
@@ -143,11 +149,18 @@ fn cases() -> Vec<Case> {
     ];
     let mut cases = Vec::new();
     for (rows, n, k) in shapes {
-        for (what, bound) in [("add", 1e-5), ("store", 6e-3), ("gate", 2e-2), ("best", 6e-3)] {
+        for (what, bound) in [
+            ("add", 1e-5),
+            ("store", 6e-3),
+            ("gate", 2e-2),
+            ("best", 6e-3),
+        ] {
             let name = format!("{rows} x {k} to {n}, {what}");
-            cases.push(Case::new(name, Bound::Relative(bound), move |device, cpu| {
-                run_case(device, cpu, (rows, n, k), what)
-            }));
+            cases.push(Case::new(
+                name,
+                Bound::Relative(bound),
+                move |device, cpu| run_case(device, cpu, (rows, n, k), what),
+            ));
         }
     }
     cases

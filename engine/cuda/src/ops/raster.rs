@@ -45,7 +45,13 @@ fn launch(
     let count = |value: usize| int(OP, "side", value);
     let start = |value: isize| {
         let fitting = i32::try_from(value).ok().filter(|v| v.abs() < 1 << 20);
-        ensure(fitting.is_some(), OP, "start", value.unsigned_abs(), "under 2^20")?;
+        ensure(
+            fitting.is_some(),
+            OP,
+            "start",
+            value.unsigned_abs(),
+            "under 2^20",
+        )?;
         Ok::<i32, CudaError>(fitting.unwrap_or(0))
     };
     let args = Args::new()
@@ -113,7 +119,13 @@ pub fn planes_to_raster(
     ] {
         let end = start.checked_add_unsigned(size);
         let inside = start >= 0 && end.is_some_and(|end| end.unsigned_abs() <= part);
-        ensure(inside, OP, "start", start.unsigned_abs(), "inside the planes")?;
+        ensure(
+            inside,
+            OP,
+            "start",
+            start.unsigned_abs(),
+            "inside the planes",
+        )?;
     }
     let names = ["planes_to_raster_8", "planes_to_raster_16"];
     launch(device, names, (planes, raster), about.size, about)
@@ -122,7 +134,11 @@ pub fn planes_to_raster(
 fn mirrored(at: isize, len: usize) -> usize {
     let period = 2 * (len as isize - 1).max(1);
     let at = at.rem_euclid(period);
-    if len == 1 { 0 } else { at.min(period - at) as usize }
+    if len == 1 {
+        0
+    } else {
+        at.min(period - at) as usize
+    }
 }
 
 fn cases() -> Vec<Case> {
@@ -142,9 +158,11 @@ fn cases() -> Vec<Case> {
                 Bound::Relative(5e-4),
                 move |device, _| to_planes_case(device, &part),
             ));
-            cases.push(Case::new(format!("{name}, back"), Bound::Equal, move |device, _| {
-                back_case(device, &part)
-            }));
+            cases.push(Case::new(
+                format!("{name}, back"),
+                Bound::Equal,
+                move |device, _| back_case(device, &part),
+            ));
         }
     }
     cases
@@ -189,7 +207,11 @@ fn back_case(device: &Device, about: &RasterPart) -> Result<Outcome, CudaError> 
         .map(|at| {
             let (y, x, c) = (at / (3 * width), at / 3 % width, at % 3);
             let value = exact[(c * rows + y + 8) * columns + x + 8] * most;
-            if value.is_nan() { 0.0 } else { (value.clamp(0.0, most) + 0.5).floor() }
+            if value.is_nan() {
+                0.0
+            } else {
+                (value.clamp(0.0, most) + 0.5).floor()
+            }
         })
         .collect();
     let planes = device.upload(&bits)?;

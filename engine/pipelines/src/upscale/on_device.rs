@@ -44,8 +44,8 @@ fn dense(network: &DenseNetwork) -> DenseWeights<'_> {
 /// A network for pictures of one size.
 #[derive(Debug)]
 enum Network {
-    Chain(PictureChain),
-    Dense(DenseChain),
+    Chain(Box<PictureChain>),
+    Dense(Box<DenseChain>),
 }
 
 impl Network {
@@ -66,10 +66,12 @@ impl Network {
                         outputs: conv.outputs,
                     })
                     .collect();
-                Ok(Self::Chain(PictureChain::new(device, &convs, size)?))
+                let chain = PictureChain::new(device, &convs, size)?;
+                Ok(Self::Chain(Box::new(chain)))
             }
             PictureWeights::Dense(network) => {
-                Ok(Self::Dense(DenseChain::new(device, &dense(network), size)?))
+                let chain = DenseChain::new(device, &dense(network), size)?;
+                Ok(Self::Dense(Box::new(chain)))
             }
         }
     }
