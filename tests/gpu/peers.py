@@ -1,6 +1,8 @@
 """What engine-bench is compared with on a GPU: torch, timed in the same session.
 
-usage: peers.py OUT.json [llama qwen prefill picture attention]
+usage: peers.py OUT.json [llama qwen prefill picture attention dense vae]
+
+With PEERS_WAIT=FILE nothing is timed before FILE is there: what is compiled first does not disturb others.
 
 Writes {"about": versions, "samples": {row name of engine-bench: [figure, …]}}. Weights are random, times are
 by CUDA events after warm-up, and each peer is the fastest way to write it that was found: one function,
@@ -8,6 +10,7 @@ torch.compile, a CUDA graph recorded by hand.
 """
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -25,6 +28,11 @@ samples = {}
 
 
 def seconds(work, repeats, warm=5):
+    for _ in range(warm):
+        work()
+    torch.cuda.synchronize()
+    while os.environ.get("PEERS_WAIT") and not os.path.exists(os.environ["PEERS_WAIT"]):
+        time.sleep(0.05)
     for _ in range(warm):
         work()
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 1)]
@@ -192,6 +200,110 @@ def picture(name, convs):
     torch._dynamo.reset()
 
 
+class Growing(nn.Module):
+    """A residual dense block of ESRGAN: 64 features, 32 more by each of four convolutions."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList([nn.Conv2d(64 + 32 * at, 32 if at < 4 else 64, 3, 1, 1) for at in range(5)])
+
+    def forward(self, x):
+        seen = [x]
+        for conv in self.convs[:4]:
+            seen.append(F.leaky_relu(conv(torch.cat(seen, 1)), 0.2))
+        return self.convs[4](torch.cat(seen, 1)) * 0.2 + x
+
+
+class Dense(nn.Module):
+    """RRDBNet of the Real-ESRGAN repository at twice the size."""
+
+    def __init__(self, blocks=23):
+        super().__init__()
+        self.first = nn.Conv2d(12, 64, 3, 1, 1)
+        self.blocks = nn.ModuleList([nn.Sequential(Growing(), Growing(), Growing()) for _ in range(blocks)])
+        self.trunk, self.up1, self.up2, self.high = (nn.Conv2d(64, 64, 3, 1, 1) for _ in range(4))
+        self.last = nn.Conv2d(64, 3, 3, 1, 1)
+
+    def forward(self, x):
+        first = y = self.first(F.pixel_unshuffle(x, 2))
+        for block in self.blocks:
+            y = block(y) * 0.2 + y
+        y = first + self.trunk(y)
+        for up in (self.up1, self.up2):
+            y = F.leaky_relu(up(F.interpolate(y, scale_factor=2, mode="nearest")), 0.2)
+        return self.last(F.leaky_relu(self.high(y), 0.2))
+
+
+def dense(name):
+    torch._dynamo.reset()
+    model = Dense().to(GPU, torch.float16).eval().to(memory_format=torch.channels_last)
+    x = torch.rand(1, 3, 720, 1280, device=GPU, dtype=torch.float16).contiguous(memory_format=torch.channels_last)
+    compiled = torch.compile(model)
+    keep(name, [1 / s for s in seconds(lambda: compiled(x), 21)], "frames/s")
+    torch._dynamo.reset()
+
+
+class Residual(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.norms = nn.ModuleList([nn.GroupNorm(32, inputs, 1e-6), nn.GroupNorm(32, outputs, 1e-6)])
+        self.convs = nn.ModuleList([nn.Conv2d(inputs, outputs, 3, padding=1), nn.Conv2d(outputs, outputs, 3, padding=1)])
+        self.shortcut = nn.Conv2d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
+
+    def forward(self, x):
+        y = x
+        for norm, conv in zip(self.norms, self.convs):
+            y = conv(F.silu(norm(y)))
+        return y + self.shortcut(x)
+
+
+class Mixing(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.norm = nn.GroupNorm(32, channels, 1e-6)
+        self.qkv, self.out = nn.Linear(channels, 3 * channels), nn.Linear(channels, channels)
+
+    def forward(self, x):
+        count, channels, height, width = x.shape
+        tokens = self.norm(x).permute(0, 2, 3, 1).reshape(count, height * width, channels)
+        q, k, v = self.qkv(tokens)[:, None].chunk(3, -1)
+        mixed = self.out(F.scaled_dot_product_attention(q, k, v)[:, 0])
+        return x + mixed.reshape(count, height, width, channels).permute(0, 3, 1, 2)
+
+
+class Latents(nn.Module):
+    """The decoder of AutoencoderKL with 128, 256, 512 and 512 channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(4, 512, 3, padding=1)
+        self.middle = nn.Sequential(Residual(512, 512), Mixing(512), Residual(512, 512))
+        self.levels, self.ups, before = nn.ModuleList(), nn.ModuleList(), 512
+        for channels in (512, 512, 256, 128):
+            self.levels.append(nn.Sequential(*[Residual(channels if at else before, channels) for at in range(3)]))
+            before = channels
+        for channels in (512, 512, 256):
+            self.ups.append(nn.Conv2d(channels, channels, 3, padding=1))
+        self.norm, self.last = nn.GroupNorm(32, 128, 1e-6), nn.Conv2d(128, 3, 3, padding=1)
+
+    def forward(self, x):
+        x = self.middle(self.first(x))
+        for at, level in enumerate(self.levels):
+            x = level(x)
+            if at < 3:
+                x = self.ups[at](F.interpolate(x, scale_factor=2.0, mode="nearest"))
+        return self.last(F.silu(self.norm(x)))
+
+
+def vae(name):
+    torch._dynamo.reset()
+    model = Latents().to(GPU, torch.bfloat16).eval().to(memory_format=torch.channels_last)
+    x = torch.rand(1, 4, 128, 128, device=GPU, dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+    compiled = torch.compile(model)
+    keep(name, [1e3 * s for s in seconds(lambda: compiled(x), 15)], "ms")
+    torch._dynamo.reset()
+
+
 def attention():
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -211,7 +323,7 @@ def attention():
 
 
 def main():
-    wanted = sys.argv[2:] or ["llama", "qwen", "prefill", "picture", "attention"]
+    wanted = sys.argv[2:] or ["llama", "qwen", "prefill", "picture", "attention", "dense", "vae"]
     for what in wanted:
         start = time.time()
         try:
@@ -226,6 +338,10 @@ def main():
                 picture("srvgg-x2-32-convs-720p-f16", 32)
             elif what == "attention":
                 attention()
+            elif what == "dense":
+                dense("rrdbnet-x2-720p-f16")
+            elif what == "vae":
+                vae("vae-decode-1024")
         except Exception as error:  # a peer that fails leaves its row without a peer
             print(f"{what} failed: {type(error).__name__} {str(error)[:300]}", flush=True)
         torch.cuda.empty_cache()

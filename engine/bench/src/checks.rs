@@ -7,7 +7,7 @@ use engine_cuda::{Buffer, CudaError, Device};
 use engine_tensor::{Cpu, DType};
 
 use crate::receipt::{Receipt, Row};
-use crate::{Order, pictures, tokens};
+use crate::{Order, pictures, tokens, vae};
 
 #[derive(Default)]
 struct Tally {
@@ -88,6 +88,36 @@ pub(crate) fn run(device: &Device, order: &Order, mut receipt: Receipt) -> Resul
                 "other bits than launched",
             );
         }
+    }
+    if order.wants("dense")
+        && let Some(path) = order.path("dense")
+    {
+        for size in [(64, 96), (45, 131)] {
+            let got = pictures::agreement(device, &path, size)?;
+            println!(
+                "dense upscaler at {size:?}: {:.6} within 1/255, largest difference {:.5}",
+                got.within, got.largest
+            );
+            tally.note(
+                format!("dense upscaler at {size:?}"),
+                got.within >= 0.999,
+                "too few values within 1/255",
+            );
+            tally.note(
+                format!("dense upscaler at {size:?} replayed"),
+                got.replay_equal,
+                "other bits than launched",
+            );
+        }
+    }
+    if order.wants("vae") {
+        let off = vae::error(device)?;
+        println!("VAE decoder: off by {off:.2e} from the same by the CPU");
+        tally.note(
+            "VAE decoder".to_owned(),
+            off < 5e-2,
+            "another picture than the CPU's",
+        );
     }
     println!("memory: {:?}", device.memory());
     println!("{} passed, {} failed", tally.passed, tally.failed.len());

@@ -6,14 +6,23 @@ use anyhow::Result;
 use engine_cuda::{Decoder, DecoderPart, DecoderShape, DecoderWeights, Device};
 use engine_tensor::ops::{RopePairs, RopeScaling};
 
-use crate::receipt::{Receipt, Row, timed, timed_graph};
+use crate::receipt::{Receipt, Row, median, timed, timed_graph};
 
 struct Model {
     name: &'static str,
     shape: DecoderShape,
     head_norms: bool,
     tied: bool,
-    bar: f64,
+    four_bits: bool,
+    bar: Bar,
+}
+
+/// What has to be reached.
+enum Bar {
+    /// Tokens a second.
+    Rate(f64),
+    /// Times the model that was timed before.
+    TimesBefore(f64),
 }
 
 const BASE: DecoderShape = DecoderShape {
@@ -47,7 +56,16 @@ const MODELS: &[Model] = &[
         shape: LLAMA_3_8B,
         head_norms: false,
         tied: false,
-        bar: 210.0,
+        four_bits: false,
+        bar: Bar::Rate(210.0),
+    },
+    Model {
+        name: "decode-llama-3-8b-q4-g64",
+        shape: LLAMA_3_8B,
+        head_norms: false,
+        tied: false,
+        four_bits: true,
+        bar: Bar::TimesBefore(2.2),
     },
     Model {
         name: "decode-qwen3-0.6b-bf16",
@@ -61,7 +79,8 @@ const MODELS: &[Model] = &[
         },
         head_norms: true,
         tied: true,
-        bar: 795.0,
+        four_bits: false,
+        bar: Bar::Rate(795.0),
     },
 ];
 
@@ -69,11 +88,21 @@ const MODELS: &[Model] = &[
 const POSITION: usize = 128;
 const STEPS: usize = 50;
 
-pub(crate) fn run(device: &Device, receipt: &mut Receipt, read_rate: f64) -> Result<()> {
-    for model in MODELS {
-        let weights =
-            DecoderWeights::random(device, &model.shape, (model.head_norms, model.tied), 1)?;
-        let weights = Arc::new(weights);
+/// Those of the models whose names have `which`.
+pub(crate) fn run(
+    device: &Device,
+    which: &str,
+    receipt: &mut Receipt,
+    read_rate: f64,
+) -> Result<()> {
+    let mut before = 0.0;
+    for model in MODELS.iter().filter(|model| model.name.contains(which)) {
+        let kinds = (model.head_norms, model.tied, model.four_bits);
+        let weights = Arc::new(DecoderWeights::random(device, &model.shape, kinds, 1)?);
+        let bar = match model.bar {
+            Bar::Rate(rate) => rate,
+            Bar::TimesBefore(times) => times * before,
+        };
         for rows in [1, 8] {
             let mut decoder = Decoder::new(device, model.shape, Arc::clone(&weights), rows)?;
             let prompts = vec![&[1u32][..]; rows];
@@ -85,13 +114,27 @@ pub(crate) fn run(device: &Device, receipt: &mut Receipt, read_rate: f64) -> Res
                 1 => model.name.to_owned(),
                 _ => format!("{}-streams-{rows}", model.name),
             };
+            let samples: Vec<f64> = secs.iter().map(|secs| rows as f64 / secs).collect();
+            if rows == 1 {
+                if matches!(model.bar, Bar::TimesBefore(_)) && before > 0.0 {
+                    receipt.add(Row {
+                        name: &format!("{name}-over-bf16"),
+                        unit: "times",
+                        higher: true,
+                        samples: samples.iter().map(|rate| rate / before).collect(),
+                        bar: Some(bar / before),
+                        floor: None,
+                    });
+                }
+                before = median(&samples);
+            }
             receipt.add(Row {
                 name: &name,
                 unit: "tokens/s",
                 higher: true,
-                samples: secs.iter().map(|secs| rows as f64 / secs).collect(),
-                bar: (rows == 1).then_some(model.bar),
-                floor: Some(rows as f64 * read_rate / model.shape.step_bytes() as f64),
+                samples,
+                bar: (rows == 1).then_some(bar),
+                floor: Some(rows as f64 * read_rate / weights.step_bytes() as f64),
             });
             if rows == 1 {
                 parts(device, receipt, model, &decoder)?;

@@ -1,8 +1,10 @@
 //! `engine-bench kernels`: compiles every kernel for every target, without a device.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use engine_cuda::kernels::SOURCES;
-use engine_cuda::{compile, compiler_version};
+use engine_cuda::{CubinCache, compile, compiler_version};
 
 /// What the compiler reports of one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,7 +40,8 @@ fn reports(log: &str) -> Vec<Report> {
     reports
 }
 
-pub(crate) fn run(archs: &str, verbose: bool) -> Result<()> {
+/// Compiles for each of `archs`; what is made is kept in `cache` for a machine with the same compiler.
+pub(crate) fn run(archs: &str, verbose: bool, cache: Option<&Path>) -> Result<()> {
     let (major, minor) = compiler_version()?;
     println!("compiler {major}.{minor}");
     let mut count = 0;
@@ -46,6 +49,11 @@ pub(crate) fn run(archs: &str, verbose: bool) -> Result<()> {
         let mut of_arch = 0;
         for source in SOURCES {
             let compiled = compile(source, arch, true)?;
+            if let Some(folder) = cache {
+                let key = CubinCache::key(&source.full_text(), arch, (major, minor));
+                let kept = CubinCache::new(Some(folder.to_owned()));
+                kept.get_or_compile(key, || Ok(compiled.cubin.clone()))?;
+            }
             let found = reports(&compiled.log);
             if found.is_empty() {
                 bail!("{}.cu gives no kernel for {arch}", source.name);

@@ -10,12 +10,14 @@
 
 mod checks;
 mod decode;
+mod dense;
 mod gemvs;
 mod kernels;
 mod pictures;
 mod prefill;
 mod receipt;
 mod tokens;
+mod vae;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -34,12 +36,15 @@ const USAGE: &str = "usage: engine-bench WHAT [--KEY VALUE]…
   fault     let a kernel fail on purpose, and see that the error names it
   time      measure: rows of kernels and models, with a receipt
 
-  --only NAME,NAME       of check: ops; of time: attention, gemv, decode, picture, prefill
+  --only NAME,NAME       of check: ops; of time: attention, gemv, decode, picture, dense, vae, prefill
+  --model NAME           of time: the decoders whose names have it
+  --way NUMBER           how products of 4-bit weights and many outputs run, 0 to 2
   --checked yes          wait after every launch
   --early no             no launch begins before the one before has ended
   --cache FOLDER         where compiled kernels are kept
   --fixtures FOLDER      tests/fixtures, for the tokens of tiny models
   --upscaler FILE        weights of realesr-animevideov3-x2, as safetensors
+  --dense FILE           weights of an RRDB network of 64 features, as safetensors
   --memcheck FILE        of check: what compute-sanitizer said of a run of it
   --peers FILE           samples of peers measured on the same machine (tests/gpu/peers.py)
   --out FILE             where the receipt is written
@@ -113,6 +118,12 @@ fn open(order: &Order) -> Result<Device> {
 }
 
 fn time(order: &Order) -> Result<()> {
+    if let Some(way) = order.get("way") {
+        let way = way
+            .parse()
+            .with_context(|| format!("cannot read the way {way:?}"))?;
+        engine_cuda::ops::PACKED_WAY.store(way, std::sync::atomic::Ordering::Relaxed);
+    }
     let device = open(order)?;
     let mut receipt = Receipt::new(&device, order)?;
     let read_rate = gemvs::read_rate(&device, &mut receipt)?;
@@ -124,10 +135,21 @@ fn time(order: &Order) -> Result<()> {
         gemvs::run(&device, &mut receipt, read_rate)?;
     }
     if order.wants("decode") {
-        decode::run(&device, &mut receipt, read_rate)?;
+        decode::run(
+            &device,
+            order.get("model").unwrap_or(""),
+            &mut receipt,
+            read_rate,
+        )?;
     }
     if order.wants("picture") {
         pictures::run(&device, order, &mut receipt)?;
+    }
+    if order.wants("dense") {
+        dense::run(&device, order, &mut receipt)?;
+    }
+    if order.wants("vae") {
+        vae::run(&device, &mut receipt)?;
     }
     if order.wants("prefill") {
         prefill::prompt(&device, &mut receipt)?;
@@ -141,6 +163,7 @@ fn run() -> Result<()> {
         "kernels" => kernels::run(
             order.get("arch").unwrap_or("sm_90a,sm_121"),
             order.is_yes("verbose"),
+            order.path("cache").as_deref(),
         ),
         "probe" => {
             for info in probe()? {

@@ -1,61 +1,33 @@
 //! Pictures at twice their size.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, bail};
 use engine_base::CancelToken;
-use engine_cuda::{ChainConv, Device, PictureChain};
-use engine_models::{PictureMemory, load_picture_model};
+use engine_cuda::{ChainConv, CudaError, DenseChain, Device, PictureChain};
+use engine_models::{
+    ConvWeights, PictureMemory, PictureWeights, load_picture_model, picture_weights,
+};
 use engine_tensor::ops::halve_bicubic;
 use engine_tensor::{Cpu, f16_to_f32, f32_to_f16};
 use engine_weights::{Checkpoint, open};
 
-use crate::Order;
 use crate::receipt::{Receipt, Row, timed};
+use crate::{Order, dense};
 
-const SIZE: (usize, usize) = (720, 1280);
+pub(crate) const SIZE: (usize, usize) = (720, 1280);
 const REPEATS: usize = 30;
 /// Bf16 and f16 products a second that the library's matrix product reaches in short runs on an H200.
-const PEAK: f64 = 800e12;
+pub(crate) const PEAK: f64 = 800e12;
 
-/// Weights of one convolution.
-struct Conv {
-    weights: Vec<f32>,
-    bias: Vec<f32>,
-    slopes: Option<Vec<f32>>,
-    inputs: usize,
-    outputs: usize,
-}
-
-/// A checkpoint `body.0.weight`, `body.0.bias`, `body.1.weight` (slopes) and so on.
-fn read(checkpoint: &dyn Checkpoint) -> Result<Vec<Conv>> {
-    let values = |name: &str| -> Result<Option<Vec<f32>>> {
-        match checkpoint.tensor(name) {
-            Some(tensor) => Ok(Some(tensor.to_f32()?)),
-            None => Ok(None),
-        }
-    };
-    let mut convs = Vec::new();
-    let mut inputs = 3;
-    for at in 0.. {
-        let Some(weights) = values(&format!("body.{}.weight", 2 * at))? else {
-            break;
-        };
-        let bias =
-            values(&format!("body.{}.bias", 2 * at))?.context("a convolution without bias")?;
-        let outputs = bias.len();
-        convs.push(Conv {
-            weights,
-            bias,
-            slopes: values(&format!("body.{}.weight", 2 * at + 1))?,
-            inputs,
-            outputs,
-        });
-        inputs = outputs;
+/// The convolutions of a checkpoint that is one chain.
+fn read(checkpoint: &dyn Checkpoint) -> Result<Vec<ConvWeights>> {
+    match picture_weights(checkpoint)? {
+        PictureWeights::Chain(convs) => Ok(convs),
+        PictureWeights::Dense(_) => bail!("expected one chain of convolutions"),
     }
-    Ok(convs)
 }
 
 /// Numbers in -1 to 1 (SplitMix64).
-fn numbers(seed: u64, count: usize) -> Vec<f32> {
+pub(crate) fn numbers(seed: u64, count: usize) -> Vec<f32> {
     let mut state = seed;
     (0..count)
         .map(|_| {
@@ -68,14 +40,14 @@ fn numbers(seed: u64, count: usize) -> Vec<f32> {
 }
 
 /// A network of `count` convolutions of 64 channels whose activations keep their size.
-fn random(count: usize) -> Vec<Conv> {
+fn random(count: usize) -> Vec<ConvWeights> {
     let mut convs = Vec::new();
     for at in 0..count + 2 {
         let inputs = if at == 0 { 3 } else { 64 };
         let outputs = if at == count + 1 { 12 } else { 64 };
         let size = (6.0 / (9.0 * inputs as f32 * 1.0625)).sqrt();
         let weights = numbers(at as u64, outputs * inputs * 9);
-        convs.push(Conv {
+        convs.push(ConvWeights {
             weights: weights.iter().map(|w| w * size).collect(),
             bias: numbers(100 + at as u64, outputs)
                 .iter()
@@ -89,7 +61,7 @@ fn random(count: usize) -> Vec<Conv> {
     convs
 }
 
-fn chain(device: &Device, convs: &[Conv], size: (usize, usize)) -> Result<PictureChain> {
+fn chain(device: &Device, convs: &[ConvWeights], size: (usize, usize)) -> Result<PictureChain> {
     let convs: Vec<ChainConv<'_>> = convs
         .iter()
         .map(|conv| ChainConv {
@@ -103,13 +75,13 @@ fn chain(device: &Device, convs: &[Conv], size: (usize, usize)) -> Result<Pictur
     Ok(PictureChain::new(device, &convs, size)?)
 }
 
-fn operations(convs: &[Conv], (height, width): (usize, usize)) -> f64 {
+fn operations(convs: &[ConvWeights], (height, width): (usize, usize)) -> f64 {
     let taps: usize = convs.iter().map(|conv| conv.weights.len()).sum();
     2.0 * taps as f64 * (height * width) as f64
 }
 
 /// A picture with slopes, edges and grain: `[3, height, width]`, 0 to 1, exact in f16.
-fn test_picture((height, width): (usize, usize)) -> Vec<f32> {
+pub(crate) fn test_picture((height, width): (usize, usize)) -> Vec<f32> {
     let grain = numbers(77, 3 * height * width);
     (0..3 * height * width)
         .map(|at| {
@@ -136,6 +108,56 @@ pub(crate) struct Agreement {
     pub(crate) replay_equal: bool,
 }
 
+/// A network on the device for pictures of one size.
+pub(crate) enum OnDevice {
+    Chain(Box<PictureChain>),
+    Dense(Box<DenseChain>),
+}
+
+impl OnDevice {
+    pub(crate) fn new(
+        device: &Device,
+        weights: &PictureWeights,
+        size: (usize, usize),
+    ) -> Result<Self> {
+        Ok(match weights {
+            PictureWeights::Chain(convs) => Self::Chain(Box::new(chain(device, convs, size)?)),
+            PictureWeights::Dense(network) => {
+                let chain = DenseChain::new(device, &dense::borrowed(network), size)?;
+                Self::Dense(Box::new(chain))
+            }
+        })
+    }
+
+    pub(crate) fn give(&self, bits: &[u16]) -> Result<(), CudaError> {
+        match self {
+            Self::Chain(chain) => chain.give(bits),
+            Self::Dense(chain) => chain.give(bits),
+        }
+    }
+
+    fn run_launched(&self) -> Result<(), CudaError> {
+        match self {
+            Self::Chain(chain) => chain.run_launched(),
+            Self::Dense(chain) => chain.run_launched(),
+        }
+    }
+
+    pub(crate) fn run(&mut self) -> Result<(), CudaError> {
+        match self {
+            Self::Chain(chain) => chain.run(),
+            Self::Dense(chain) => chain.run(),
+        }
+    }
+
+    fn result(&self) -> Result<Vec<u16>, CudaError> {
+        match self {
+            Self::Chain(chain) => chain.result(),
+            Self::Dense(chain) => chain.result(),
+        }
+    }
+}
+
 /// The upscaler at `path` on both sides for a picture of `size`.
 pub(crate) fn agreement(
     device: &Device,
@@ -143,7 +165,8 @@ pub(crate) fn agreement(
     size: (usize, usize),
 ) -> Result<Agreement> {
     let checkpoint = open(path)?;
-    let mut on_device = chain(device, &read(checkpoint.as_ref())?, size)?;
+    let weights = picture_weights(checkpoint.as_ref())?;
+    let mut on_device = OnDevice::new(device, &weights, size)?;
     let picture = test_picture(size);
     let bits: Vec<u16> = picture.iter().map(|value| f32_to_f16(*value)).collect();
     on_device.give(&bits)?;
@@ -222,7 +245,7 @@ fn frames(
     device: &Device,
     receipt: &mut Receipt,
     name: &str,
-    convs: &[Conv],
+    convs: &[ConvWeights],
     bar: Option<f64>,
 ) -> Result<()> {
     let mut chain = chain(device, convs, SIZE)?;

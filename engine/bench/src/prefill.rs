@@ -18,7 +18,12 @@ pub(crate) fn prompt(device: &Device, receipt: &mut Receipt) -> Result<()> {
         context_tokens: TOKENS + 64,
         ..LLAMA_3_8B
     };
-    let weights = Arc::new(DecoderWeights::random(device, &shape, (false, false), 1)?);
+    let weights = Arc::new(DecoderWeights::random(
+        device,
+        &shape,
+        (false, false, false),
+        1,
+    )?);
     let mut decoder = Decoder::new(device, shape, weights, 1)?;
     let tokens: Vec<u32> = (0..TOKENS as u32)
         .map(|at| at.wrapping_mul(2_654_435_761) % 128_256)

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use engine_base::CancelToken;
-use engine_cuda::{Buffer, Decoder, DecoderLayer, DecoderShape, DecoderWeights, Device};
+use engine_cuda::{
+    Buffer, Decoder, DecoderLayer, DecoderShape, DecoderWeights, Device, GateUp, Matrix,
+};
 use engine_models::{Activations, KvKind, LoadOptions, load_dense};
 use engine_nn::TokenModel as _;
 use engine_tensor::ops::{RopePairs, RopeScaling, argmax};
@@ -92,7 +94,7 @@ fn weights_of(
         let has_norms = checkpoint.tensor(&name("self_attn.q_norm")).is_some();
         layers.push(DecoderLayer {
             attention_norm: vector(name("input_layernorm"))?,
-            qkv: matrix(&attention)?,
+            qkv: Matrix::Bf16(matrix(&attention)?),
             qkv_bias: None,
             head_norms: match has_norms {
                 true => Some((
@@ -101,11 +103,13 @@ fn weights_of(
                 )),
                 false => None,
             },
-            o: matrix(&[name("self_attn.o_proj")])?,
+            o: Matrix::Bf16(matrix(&[name("self_attn.o_proj")])?),
             mlp_norm: vector(name("post_attention_layernorm"))?,
-            gate: matrix(&[name("mlp.gate_proj")])?,
-            up: matrix(&[name("mlp.up_proj")])?,
-            down: matrix(&[name("mlp.down_proj")])?,
+            gate_up: GateUp::Bf16 {
+                gate: matrix(&[name("mlp.gate_proj")])?,
+                up: matrix(&[name("mlp.up_proj")])?,
+            },
+            down: Matrix::Bf16(matrix(&[name("mlp.down_proj")])?),
         });
     }
     let head = "lm_head.weight".to_owned();
@@ -114,7 +118,7 @@ fn weights_of(
         layers,
         norm: vector("model.norm.weight".to_owned())?,
         head: match checkpoint.tensor(&head) {
-            Some(_) => Some(matrix(&[head])?),
+            Some(_) => Some(Matrix::Bf16(matrix(&[head])?)),
             None => None,
         },
     })
@@ -250,7 +254,12 @@ pub(crate) fn prefill_error(device: &Device, head_dim: usize, tokens: usize) -> 
         rope_scaling: RopeScaling::None,
         rope_pairs: RopePairs::Halves,
     };
-    let weights = Arc::new(DecoderWeights::random(device, &shape, (true, false), 3)?);
+    let weights = Arc::new(DecoderWeights::random(
+        device,
+        &shape,
+        (true, false, false),
+        3,
+    )?);
     let prompt: Vec<u32> = (0..tokens as u32).map(|at| at * 7919 % 1000).collect();
     let mut by_steps = Decoder::new(device, shape, Arc::clone(&weights), 1)?;
     by_steps.give(&[&prompt])?;

@@ -38,7 +38,7 @@ template <int PRO> __device__ __forceinline__ V4 x_eight(const GemvArgs& a, int 
 // weight, rows 64 bytes apart from multiples of 128 so that quads of lanes meet other banks. 16 elements a lane are asked
 // for at a time.
 template <bool KEEP>
-__device__ __forceinline__ void norm_part(const GemvArgs& a, int first, int last, u16* kept, float* squares, int columns) {
+__device__ __forceinline__ void norm_part(const GemvArgs& a, int first, int last, u16* kept, int stride, float* squares, int columns) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     for (int r = 0; r < a.rows; r++) {
         const float* x = (const float*)a.x + (u64)r * a.k;
@@ -59,7 +59,7 @@ __device__ __forceinline__ void norm_part(const GemvArgs& a, int first, int last
                 square = fmaf(v[u].w, v[u].w, square);
                 if (KEEP && k + 128 * u < last * 32) {
                     uint2 e = {to_bf2(v[u].x * m[u].x, v[u].y * m[u].y), to_bf2(v[u].z * m[u].z, v[u].w * m[u].w)};
-                    *(uint2*)(kept + r * (a.k + 32) + k + 128 * u) = e;
+                    *(uint2*)(kept + r * stride + k + 128 * u) = e;
                 }
             }
         }
@@ -78,11 +78,10 @@ __device__ __forceinline__ u64 best_key(float v, u32 index) {
 
 // sums: [8 warps][16 outputs][8 * TILES columns], squares: [8][8 * TILES]
 template <int PRO, int EPI, int TILES>
-__device__ __forceinline__ void finish(const GemvArgs& a, float* sums, float* squares, int tile) {
+__device__ __forceinline__ void finish_by(const GemvArgs& a, const float* sums, const float* squares, int tile, int thread, int threads) {
     constexpr int COLS = 8 * TILES;
-    __syncthreads();
     if (EPI == GATE) {
-        for (int i = threadIdx.x; i < 8 * a.rows; i += blockDim.x) {
+        for (int i = thread; i < 8 * a.rows; i += threads) {
             int g = i & 7, r = i >> 3, n = tile * 8 + g;
             float gate = 0.f, up = 0.f, square = 0.f;
             for (int w = 0; w < 8; w++) {
@@ -100,7 +99,7 @@ __device__ __forceinline__ void finish(const GemvArgs& a, float* sums, float* sq
         return;
     }
     u64 best = 0;
-    for (int i = threadIdx.x; i < 16 * a.rows; i += blockDim.x) {
+    for (int i = thread; i < 16 * a.rows; i += threads) {
         int g = i & 15, r = i >> 4, n = tile * 16 + g;
         float sum = 0.f, square = 0.f;
         for (int w = 0; w < 8; w++) {
@@ -128,6 +127,12 @@ __device__ __forceinline__ void finish(const GemvArgs& a, float* sums, float* sq
     }
 }
 
+template <int PRO, int EPI, int TILES>
+__device__ __forceinline__ void finish(const GemvArgs& a, float* sums, float* squares, int tile) {
+    __syncthreads();
+    finish_by<PRO, EPI, TILES>(a, sums, squares, tile, threadIdx.x, blockDim.x);
+}
+
 // KEEP: x lies in shared memory, as far as each warp needs it.
 template <int PRO, int EPI, int TILES, int UNROLL, bool KEEP>
 __device__ __forceinline__ void gemv_bf16(const GemvArgs& a) {
@@ -152,7 +157,7 @@ __device__ __forceinline__ void gemv_bf16(const GemvArgs& a) {
     }
     // Weights never depend on the launch before.
     WAIT_PREVIOUS;
-    if (PRO == NORM) norm_part<KEEP>(a, first, last, kept, squares, COLS);
+    if (PRO == NORM) norm_part<KEEP>(a, first, last, kept, a.k + 32, squares, COLS);
     float acc[TILES][4];
 #pragma unroll
     for (int c = 0; c < TILES; c++)
@@ -205,20 +210,27 @@ GEMV(gemv_norm_best, NORM, BEST)
 
 // ---- packed weights ----
 // 8 bits: codes [n][k] (two's complement), scales [n][k / 32] f16.
-// 4 bits: words [n][k / 128, rounded up][t][j], word (t, j) elements 32 j + 8 t to 32 j + 8 t + 7 of its 128;
-// nibble p of a word is element (p & 3) * 2 + (p >> 2) of its 8; per group of 32 or 64 a scale and a minimum,
-// f16 each: [n][k / group][2]; weight = scale * nibble + minimum.
-// x is f16. Codes become exact f16 by their place in the significand of 1024.
+// 4 bits: tiles of 16 outputs by 128 of k: [n / 16][k / 128][2][32 lanes][4 words], zeros beyond n and k. Lane 4 g + t has
+// of outputs g (first) and g + 8 elements 32 j + 8 t to 32 j + 8 t + 7 in word j; of these eight, element 2 i + h is bits
+// 16 h + 4 i + 3 to 16 h + 4 i + 6, going round. Scales: per group of 32 or 64 a scale and a minimum, f16 each:
+// [n / 16][k / 128][8][2][128 / group], the outputs g and g + 8; weight = scale * nibble + minimum.
+// Codes become exact floats by their place in the significand: of 8 bits of 1024, of 4 bits of 16.
 
 __device__ __forceinline__ u32 half_sub(u32 a, u32 b) { u32 r; asm("sub.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b)); return r; }
 // Bytes 2i, 2i + 1 of codes, as f16.
 __device__ __forceinline__ u32 codes_half(u32 codes, u32 pick) {
     return half_sub(__byte_perm(codes ^ 0x80808080u, 0x64646464u, pick), 0x64806480u);
 }
-__device__ __forceinline__ u32 nibbles_half(u32 v) {
-    u32 r;
-    asm("lop3.b32 %0, %1, 0x000f000f, 0x64006400, 0xea;" : "=r"(r) : "r"(v));
-    return half_sub(r, 0x64006400u);
+// 16 + nibble of elements 2 i and 2 i + 1, as f16 or bf16.
+template <bool BF> __device__ __forceinline__ u32 nibbles(u32 word, int i) {
+    u32 r, v = __funnelshift_r(word, word, BF ? 4 * i : (4 * i + 29) & 31);
+    if (BF) asm("lop3.b32 %0, %1, 0x00780078, 0x41804180, 0xea;" : "=r"(r) : "r"(v));
+    else asm("lop3.b32 %0, %1, 0x03c003c0, 0x4c004c00, 0xea;" : "=r"(r) : "r"(v));
+    return r;
+}
+template <bool BF> __device__ __forceinline__ void mma(float* c, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+    if (BF) mma_bf16(c, a0, a1, a2, a3, b0, b1);
+    else mma_half(c, a0, a1, a2, a3, b0, b1);
 }
 
 template <int EPI, int TILES, int UNROLL>
@@ -284,107 +296,177 @@ __device__ __forceinline__ void gemv_q8(const GemvArgs& a) {
     finish<PLAIN, EPI, TILES>(a, sums, sums, blockIdx.x);
 }
 
-// A step is 128 of k: 16 bytes of a row for each lane of a quad, one word of each 32.
-template <int GROUP, int EPI, int TILES>
+// A step is a tile of 128 of k; a warp asks for AHEAD of them before it needs the first. x: bf16 (BF) or f16. KEEP: x lies
+// in shared memory. MANY: a block takes outputs in turn, so that x is made ready once, asks ahead also for the next of
+// them, and a ninth warp finishes what eight have summed; the sums of x of each group lie after it: [groups][8 rows].
+__device__ __forceinline__ void meet(int barrier) { asm volatile("bar.sync %0, 288;" :: "r"(barrier) : "memory"); }
+__device__ __forceinline__ void pass(int barrier) { asm volatile("bar.arrive %0, 288;" :: "r"(barrier) : "memory"); }
+
+template <int GROUP, int PRO, int EPI, int TILES, bool BF, int AHEAD, bool KEEP, bool MANY>
 __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
-    constexpr int COLS = 8 * TILES, WORDS = GROUP / 32;
-    __shared__ float sums[8 * 16 * COLS];
+    constexpr int COLS = 8 * TILES, PARTS = 128 / GROUP, WORDS = GROUP / 32;
+    __shared__ float sums[MANY ? 2 : 1][8 * 16 * COLS];
+    __shared__ float squares[8 * COLS];
+    extern __shared__ __align__(16) u16 kept[];
     EARLY_START;
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-    int steps = (a.k + 127) / 128, per = (steps + 7) / 8, first = warp * per, last = min(first + per, steps);
-    u64 low = min((int)blockIdx.x * 16 + g, a.n - 1), high = min((int)blockIdx.x * 16 + g + 8, a.n - 1);
-    const u32* w_low = (const u32*)a.w + low * (steps * 16) + 4 * t;
-    const u32* w_high = (const u32*)a.w + high * (steps * 16) + 4 * t;
-    const u32* s_low = (const u32*)a.w2 + low * (a.k / GROUP);
-    const u32* s_high = (const u32*)a.w2 + high * (a.k / GROUP);
-    constexpr int AHEAD = 1, PARTS = 4 / WORDS;
-    V4 p[AHEAD], q[AHEAD];
-    u32 scale_low[AHEAD][PARTS], scale_high[AHEAD][PARTS];
-    auto ask = [&](int u, int s) {
-        bool real = s < last;
-        p[u] = real ? load_stream(w_low + s * 16) : zero4();
-        q[u] = real ? load_stream(w_high + s * 16) : zero4();
-#pragma unroll
-        for (int part = 0; part < PARTS; part++) {
-            int group = s * PARTS + part;
-            bool there = real && group * GROUP < a.k;
-            scale_low[u][part] = there ? __ldg(s_low + group) : 0u;
-            scale_high[u][part] = there ? __ldg(s_high + group) : 0u;
+    int steps = (a.k + 127) / 128, per = (steps + 7) / 8, first = min(warp * per, steps), last = min(first + per, steps);
+    int end = first + (last - first + AHEAD - 1) / AHEAD * AHEAD;
+    int tiles = EPI == GATE ? (a.n + 7) / 8 : (a.n + 15) / 16;
+    int stride = steps * 128 + 32;
+    float* of_groups = (float*)(kept + a.rows * stride);
+    if (MANY && warp == 8) {
+        // Barriers 1 and 2: sums are there; 3 and 4: they were read.
+        WAIT_PREVIOUS;
+        int turn = 0;
+        for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x, turn ^= 1) {
+            meet(1 + turn);
+            finish_by<PRO, EPI, TILES>(a, sums[turn], squares, tile, lane, 32);
+            if (tile + 2 * gridDim.x < tiles) pass(3 + turn);
         }
+        return;
+    }
+    V4 p[AHEAD], q[AHEAD], scale[AHEAD][PARTS / 2];
+    auto ask = [&](int u, int tile, int s) {
+        if (s >= last || tile >= tiles) return;
+        u64 at = (u64)tile * steps + s;
+        const u8* w = (const u8*)a.w + at * 1024 + lane * 16;
+        const u8* scales = (const u8*)a.w2 + (at * 8 + g) * (8 * PARTS);
+        p[u] = load_stream(w);
+        q[u] = load_stream(w + 512);
+#pragma unroll
+        for (int i = 0; i < PARTS / 2; i++) scale[u][i] = load_stream(scales + 16 * i);
     };
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) ask(u, first + u);
+    for (int u = 0; u < AHEAD; u++) ask(u, blockIdx.x, first + u);
+    // Weights never depend on the launch before.
     WAIT_PREVIOUS;
-    float acc[TILES][4];
+    if (PRO == NORM) norm_part<KEEP>(a, first * 4, min(last * 4, a.k / 32), kept, stride, squares, COLS);
+    if (KEEP) {
+        for (int r = 0; r < a.rows; r++)
+            for (int from = first * 128 + lane * 8; from < last * 128; from += 8 * 256) {
+                // All is asked for before any of it is kept.
+                V4 v[8];
 #pragma unroll
-    for (int c = 0; c < TILES; c++)
+                for (int i = 0; i < 8; i++) {
+                    int k = from + i * 256;
+                    v[i] = PRO == PLAIN && k < last * 128 && k < a.k ? *(const V4*)((const u16*)a.x + (u64)r * a.k + k) : zero4();
+                }
 #pragma unroll
-        for (int i = 0; i < 4; i++) acc[c][i] = 0.f;
-    const u32 ones = 0x3c003c00u;
-    for (int step = first; step < last; step += AHEAD)
+                for (int i = 0; i < 8; i++) {
+                    int k = from + i * 256;
+                    if (k < last * 128 && (PRO == PLAIN || k >= a.k)) *(V4*)(kept + r * stride + k) = v[i];
+                }
+            }
+        __syncwarp();
+    }
+    // 8 elements of a column from k on.
+    auto x_of = [&](int c, int k) {
+        int r = 8 * c + g;
+        if (r >= a.rows) return zero4();
+        if (KEEP) return *(const V4*)(kept + r * stride + k);
+        return k < a.k ? x_eight<PRO>(a, r, k) : zero4();
+    };
+    const u32 ones = BF ? 0x3f803f80u : 0x3c003c00u;
+    auto add_up = [&](float* o, const V4& x) {
+        mma<BF>(o, ones, ones, ones, ones, x.x, x.y);
+        mma<BF>(o, ones, ones, ones, ones, x.z, x.w);
+    };
+    if (MANY) {
+#pragma unroll 4
+        for (int group = first * PARTS; group < last * PARTS; group++) {
+            float o[4] = {0.f, 0.f, 0.f, 0.f};
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) {
-        int s = step + u;
-        if (s >= last) break;
-        u32 lo[4] = {p[u].x, p[u].y, p[u].z, p[u].w}, hi[4] = {q[u].x, q[u].y, q[u].z, q[u].w};
-        u32 now_low[PARTS], now_high[PARTS];
-#pragma unroll
-        for (int part = 0; part < PARTS; part++) {
-            now_low[part] = scale_low[u][part];
-            now_high[part] = scale_high[u][part];
+            for (int j = 0; j < WORDS; j++) add_up(o, x_of(0, group * GROUP + 32 * j + 8 * t));
+            if (g == 0) *(float2*)(of_groups + group * 8 + 2 * t) = float2{o[0], o[1]};
         }
-        ask(u, s + AHEAD);
-        V4 x[TILES][4];
+        __syncwarp();
+    }
+    int turn = 0;
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x, turn ^= 1) {
+        float acc[TILES][4];
 #pragma unroll
         for (int c = 0; c < TILES; c++)
 #pragma unroll
-            for (int j = 0; j < 4; j++) {
-                int k = s * 128 + 32 * j + 8 * t;
-                x[c][j] = (8 * c + g < a.rows && k < a.k) ? *(const V4*)((const u16*)a.x + (u64)(8 * c + g) * a.k + k) : zero4();
-            }
+            for (int i = 0; i < 4; i++) acc[c][i] = 0.f;
+        for (int step = first; step < end; step += AHEAD)
 #pragma unroll
-        for (int part = 0; part < PARTS; part++) {
-            u32 sl = now_low[part], sh = now_high[part];
-            float d[TILES][4], o[TILES][4];
+        for (int u = 0; u < AHEAD; u++) {
+            int s = step + u;
+            if (s < last) {
+                u32 lo[4] = {p[u].x, p[u].y, p[u].z, p[u].w}, hi[4] = {q[u].x, q[u].y, q[u].z, q[u].w};
 #pragma unroll
-            for (int c = 0; c < TILES; c++)
+                for (int part = 0; part < PARTS; part++) {
+                    // Words of a lane: the scales of output g, then those of g + 8.
+                    const V4& low = scale[u][0];
+                    const V4& high = scale[u][PARTS / 2 - 1];
+                    u32 sl = part == 0 ? low.x : part == 1 ? low.y : part == 2 ? low.z : low.w;
+                    u32 sh = PARTS == 2 ? (part == 0 ? high.z : high.w) : (part == 0 ? high.x : part == 1 ? high.y : part == 2 ? high.z : high.w);
+                    float d[TILES][4], o[TILES][4];
 #pragma unroll
-                for (int i = 0; i < 4; i++) d[c][i] = o[c][i] = 0.f;
+                    for (int c = 0; c < TILES; c++)
 #pragma unroll
-            for (int j = part * WORDS; j < (part + 1) * WORDS; j++) {
-                u32 l0 = nibbles_half(lo[j]), l1 = nibbles_half(lo[j] >> 4), l2 = nibbles_half(lo[j] >> 8), l3 = nibbles_half(lo[j] >> 12);
-                u32 h0 = nibbles_half(hi[j]), h1 = nibbles_half(hi[j] >> 4), h2 = nibbles_half(hi[j] >> 8), h3 = nibbles_half(hi[j] >> 12);
+                        for (int i = 0; i < 4; i++) d[c][i] = o[c][i] = 0.f;
 #pragma unroll
-                for (int c = 0; c < TILES; c++) {
-                    mma_half(d[c], l0, h0, l1, h1, x[c][j].x, x[c][j].y);
-                    mma_half(d[c], l2, h2, l3, h3, x[c][j].z, x[c][j].w);
-                    mma_half(o[c], ones, ones, ones, ones, x[c][j].x, x[c][j].y);
-                    mma_half(o[c], ones, ones, ones, ones, x[c][j].z, x[c][j].w);
+                    for (int j = part * WORDS; j < (part + 1) * WORDS; j++) {
+                        u32 l0 = nibbles<BF>(lo[j], 0), l1 = nibbles<BF>(lo[j], 1), l2 = nibbles<BF>(lo[j], 2), l3 = nibbles<BF>(lo[j], 3);
+                        u32 h0 = nibbles<BF>(hi[j], 0), h1 = nibbles<BF>(hi[j], 1), h2 = nibbles<BF>(hi[j], 2), h3 = nibbles<BF>(hi[j], 3);
+#pragma unroll
+                        for (int c = 0; c < TILES; c++) {
+                            V4 x = x_of(c, s * 128 + 32 * j + 8 * t);
+                            mma<BF>(d[c], l0, h0, l1, h1, x.x, x.y);
+                            mma<BF>(d[c], l2, h2, l3, h3, x.z, x.w);
+                            if (!MANY) add_up(o[c], x);
+                        }
+                    }
+                    if (MANY) {
+                        float2 both = *(const float2*)(of_groups + (s * PARTS + part) * 8 + 2 * t);
+                        o[0][0] = o[0][2] = both.x;
+                        o[0][1] = o[0][3] = both.y;
+                    }
+                    float s_low = half_lo(sl), s_high = half_lo(sh), m_low = fmaf(-16.f, s_low, half_hi(sl)), m_high = fmaf(-16.f, s_high, half_hi(sh));
+#pragma unroll
+                    for (int c = 0; c < TILES; c++) {
+                        acc[c][0] = fmaf(s_low, d[c][0], fmaf(m_low, o[c][0], acc[c][0]));
+                        acc[c][1] = fmaf(s_low, d[c][1], fmaf(m_low, o[c][1], acc[c][1]));
+                        acc[c][2] = fmaf(s_high, d[c][2], fmaf(m_high, o[c][2], acc[c][2]));
+                        acc[c][3] = fmaf(s_high, d[c][3], fmaf(m_high, o[c][3], acc[c][3]));
+                    }
                 }
             }
-#pragma unroll
-            for (int c = 0; c < TILES; c++) {
-                acc[c][0] = fmaf(half_lo(sl), d[c][0], fmaf(half_hi(sl), o[c][0], acc[c][0]));
-                acc[c][1] = fmaf(half_lo(sl), d[c][1], fmaf(half_hi(sl), o[c][1], acc[c][1]));
-                acc[c][2] = fmaf(half_lo(sh), d[c][2], fmaf(half_hi(sh), o[c][2], acc[c][2]));
-                acc[c][3] = fmaf(half_lo(sh), d[c][3], fmaf(half_hi(sh), o[c][3], acc[c][3]));
-            }
+            int over = s + AHEAD - end;
+            if (over < 0) ask(u, tile, s + AHEAD);
+            else if (MANY) ask(u, tile + gridDim.x, first + over);
         }
-    }
+        if (MANY && tile >= blockIdx.x + 2 * gridDim.x) meet(3 + turn);
+        float* to = sums[MANY ? turn : 0];
 #pragma unroll
-    for (int c = 0; c < TILES; c++) {
-        float* s = sums + (warp * 16 + g) * COLS + 8 * c + 2 * t;
-        s[0] = acc[c][0];
-        s[1] = acc[c][1];
-        s[8 * COLS] = acc[c][2];
-        s[8 * COLS + 1] = acc[c][3];
+        for (int c = 0; c < TILES; c++) {
+            float* s = to + (warp * 16 + g) * COLS + 8 * c + 2 * t;
+            s[0] = acc[c][0];
+            s[1] = acc[c][1];
+            s[8 * COLS] = acc[c][2];
+            s[8 * COLS + 1] = acc[c][3];
+        }
+        if (MANY) pass(1 + turn);
+        else finish<PRO, EPI, TILES>(a, to, squares, tile);
     }
-    finish<PLAIN, EPI, TILES>(a, sums, sums, blockIdx.x);
 }
 
 extern "C" __global__ void __launch_bounds__(256, 3) gemv_q8_store(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 1, 4>(a); }
 extern "C" __global__ void __launch_bounds__(256, 2) gemv_q8_store_16(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 2, 4>(a); }
-extern "C" __global__ void __launch_bounds__(256, 3) gemv_q4_g64_store(const __grid_constant__ GemvArgs a) { gemv_q4<64, STORE, 1>(a); }
-extern "C" __global__ void __launch_bounds__(256, 1) gemv_q4_g64_store_16(const __grid_constant__ GemvArgs a) { gemv_q4<64, STORE, 2>(a); }
-extern "C" __global__ void __launch_bounds__(256, 3) gemv_q4_g32_store(const __grid_constant__ GemvArgs a) { gemv_q4<32, STORE, 1>(a); }
-extern "C" __global__ void __launch_bounds__(256, 1) gemv_q4_g32_store_16(const __grid_constant__ GemvArgs a) { gemv_q4<32, STORE, 2>(a); }
+// Few rows are kept in shared memory; more, or long ones, are read where they lie.
+#define Q4(NAME, GROUP, PRO, EPI, BF) \
+    extern "C" __global__ void __launch_bounds__(256, PRO == NORM ? 3 : 2) NAME(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, PRO == NORM ? 2 : 4, true, false>(a); } \
+    extern "C" __global__ void __launch_bounds__(256, 1) NAME##_16(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 2, BF, 2, false, false>(a); }
+#define Q4_MANY(NAME, GROUP, PRO, EPI, BF) Q4(NAME, GROUP, PRO, EPI, BF) \
+    extern "C" __global__ void __launch_bounds__(288, 3) NAME##_many(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 2, true, true>(a); } \
+    extern "C" __global__ void __launch_bounds__(288, 2) NAME##_many_ahead(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 4, true, true>(a); }
+#define Q4_GROUP(GROUP) \
+    Q4(gemv_q4_g##GROUP##_store, GROUP, PLAIN, STORE, false) \
+    Q4(gemv_q4_g##GROUP##_add, GROUP, PLAIN, ADD, true) \
+    Q4_MANY(gemv_q4_g##GROUP##_norm_store, GROUP, NORM, STORE, true) \
+    Q4_MANY(gemv_q4_g##GROUP##_norm_gate, GROUP, NORM, GATE, true) \
+    Q4_MANY(gemv_q4_g##GROUP##_norm_best, GROUP, NORM, BEST, true)
+Q4_GROUP(32)
+Q4_GROUP(64)

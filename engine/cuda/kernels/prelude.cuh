@@ -120,3 +120,25 @@ template <int N> __device__ __forceinline__ void hold(float* v) {
 #pragma unroll
     for (int i = 0; i < N; i++) asm volatile("" : "+f"(v[i]) :: "memory");
 }
+
+// ---- the copy engine and its barriers ----
+__device__ __forceinline__ void barrier_init(u32 at, u32 count) { asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(at), "r"(count) : "memory"); }
+__device__ __forceinline__ void barrier_arrive(u32 at) { asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(at) : "memory"); }
+__device__ __forceinline__ void barrier_expect(u32 at, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" :: "r"(at), "r"(bytes) : "memory"); }
+__device__ __forceinline__ void barrier_wait(u32 at, u32 parity) {
+    u32 done;
+    do {
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(at), "r"(parity) : "memory");
+    } while (!done);
+}
+// A run of bytes by the copy engine; the barrier counts them.
+__device__ __forceinline__ void bulk_load(u32 to, const void* from, u32 bytes, u32 barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" :: "r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+}
+__device__ __forceinline__ void bulk_store(void* to, u32 from, u32 bytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" :: "l"(to), "r"(from), "r"(bytes) : "memory");
+}
+// Where a matrix of 8 x 16-byte cores lies: next cores along k, next along rows, both in bytes.
+__device__ __forceinline__ u64 matrix_at(u32 at, u32 along_k, u32 along_rows) {
+    return (u64)((at & 0x3ffff) >> 4) | ((u64)((along_k & 0x3ffff) >> 4) << 16) | ((u64)(along_rows >> 4) << 32);
+}

@@ -4,10 +4,11 @@ mod weights;
 
 use std::sync::Arc;
 
-pub use self::weights::{DecoderLayer, DecoderShape, DecoderWeights};
+pub use self::weights::{DecoderLayer, DecoderShape, DecoderWeights, GateUp, Matrix};
 use crate::error::ensure;
 use crate::ops::{
-    Begin, GEMV_ROWS, Gemv, GemvEnd, PAGE, Step, begin, decode_attention, gemv, rope_turns,
+    Begin, GEMV_ROWS, Gemv, GemvEnd, PAGE, PackedEnd, PackedProduct, Step, begin, decode_attention,
+    gemv, packed_product, rope_turns,
 };
 use crate::prefill::{Places, Prefill};
 use crate::{Buffer, CudaError, Device, Graph};
@@ -400,19 +401,75 @@ impl Decoder {
 
     fn launch_head(&self) -> Result<(), CudaError> {
         let (shape, memory) = (&self.shape, &self.memory);
-        let head = self.weights.head.as_ref().unwrap_or(&self.weights.embed);
+        let norm = Some((&self.weights.norm, shape.epsilon));
+        let best = (GemvEnd::Best(&memory.best), PackedEnd::Best(&memory.best));
+        let sizes = (shape.vocab, shape.hidden);
+        let io = (&memory.x, &memory.logits);
+        match &self.weights.head {
+            Some(head) => self.multiply(head, norm, None, best, io, sizes),
+            None => self.multiply_bf16(&self.weights.embed, norm, None, best.0, io, sizes),
+        }
+    }
+
+    fn multiply(
+        &self,
+        weights: &Matrix,
+        norm: Option<(&Buffer, f32)>,
+        bias: Option<&Buffer>,
+        end: (GemvEnd<'_>, PackedEnd<'_>),
+        (x, out): (&Buffer, &Buffer),
+        (n, k): (usize, usize),
+    ) -> Result<(), CudaError> {
+        let packed = match weights {
+            Matrix::Bf16(weights) => {
+                return self.multiply_bf16(weights, norm, bias, end.0, (x, out), (n, k));
+            }
+            Matrix::Packed(packed) => packed,
+        };
+        let (got, expected) = (packed.shape(), (n, k));
+        let what = "outputs and inputs of a matrix";
+        ensure(
+            got == expected,
+            "a decoder",
+            what,
+            got.0,
+            format_args!("{expected:?}"),
+        )?;
+        packed_product(
+            &self.device,
+            &PackedProduct {
+                weights: packed,
+                x,
+                norm,
+                bias,
+                end: end.1,
+                out,
+                rows: self.rows,
+            },
+        )
+    }
+
+    fn multiply_bf16(
+        &self,
+        weights: &Buffer,
+        norm: Option<(&Buffer, f32)>,
+        bias: Option<&Buffer>,
+        end: GemvEnd<'_>,
+        (x, out): (&Buffer, &Buffer),
+        (n, k): (usize, usize),
+    ) -> Result<(), CudaError> {
         gemv(
             &self.device,
             &Gemv {
-                weights: head,
-                x: &memory.x,
-                norm: Some((&self.weights.norm, shape.epsilon)),
-                bias: None,
-                end: GemvEnd::Best(&memory.best),
-                out: &memory.logits,
+                weights,
+                x,
+                norm,
+                bias,
+                end,
+                out,
                 rows: self.rows,
-                n: shape.vocab,
-                k: shape.hidden,
+                n,
+                k,
             },
         )
     }
@@ -424,50 +481,53 @@ impl Decoder {
         part: DecoderPart,
     ) -> Result<(), CudaError> {
         let (shape, memory) = (&self.shape, &self.memory);
-        let of_stream = Gemv {
-            weights: &layer.qkv,
-            x: &memory.x,
-            norm: Some((&layer.attention_norm, shape.epsilon)),
-            bias: layer.qkv_bias.as_ref(),
-            end: GemvEnd::Store,
-            out: &memory.qkv,
-            rows: self.rows,
-            n: shape.qkv_width(),
-            k: shape.hidden,
-        };
-        let to_stream = Gemv {
-            weights: &layer.o,
-            x: &memory.mixed,
-            norm: None,
-            bias: None,
-            end: GemvEnd::Add,
-            out: &memory.x,
-            n: shape.hidden,
-            k: shape.q_width(),
-            ..of_stream
-        };
-        let product = match part {
-            DecoderPart::Attention => return self.launch_attention(index, layer),
-            DecoderPart::Head => return Ok(()),
-            DecoderPart::Qkv => of_stream,
-            DecoderPart::Back => to_stream,
-            DecoderPart::Gate => Gemv {
-                weights: &layer.gate,
-                norm: Some((&layer.mlp_norm, shape.epsilon)),
-                bias: None,
-                end: GemvEnd::Gate(&layer.up),
-                out: &memory.inner,
-                n: shape.inner,
-                ..of_stream
-            },
-            DecoderPart::Down => Gemv {
-                weights: &layer.down,
-                x: &memory.inner,
-                k: shape.inner,
-                ..to_stream
-            },
-        };
-        gemv(&self.device, &product)
+        let norm = |weight| Some((weight, shape.epsilon));
+        let store = (GemvEnd::Store, PackedEnd::Store);
+        let add = (GemvEnd::Add, PackedEnd::Add);
+        match part {
+            DecoderPart::Attention => self.launch_attention(index, layer),
+            DecoderPart::Head => Ok(()),
+            DecoderPart::Qkv => {
+                let (io, sizes) = ((&memory.x, &memory.qkv), (shape.qkv_width(), shape.hidden));
+                let norm = norm(&layer.attention_norm);
+                self.multiply(&layer.qkv, norm, layer.qkv_bias.as_ref(), store, io, sizes)
+            }
+            DecoderPart::Back => {
+                let (io, sizes) = ((&memory.mixed, &memory.x), (shape.hidden, shape.q_width()));
+                self.multiply(&layer.o, None, None, add, io, sizes)
+            }
+            DecoderPart::Gate => {
+                let (io, norm) = ((&memory.x, &memory.inner), norm(&layer.mlp_norm));
+                match &layer.gate_up {
+                    GateUp::Bf16 { gate, up } => {
+                        let sizes = (shape.inner, shape.hidden);
+                        self.multiply_bf16(gate, norm, None, GemvEnd::Gate(up), io, sizes)
+                    }
+                    GateUp::Packed(both) => {
+                        let (got, expected) = (both.shape(), (2 * shape.inner, shape.hidden));
+                        let what = "outputs and inputs of gate and up";
+                        let shape = format_args!("{expected:?}");
+                        ensure(got == expected, "a decoder", what, got.0, shape)?;
+                        packed_product(
+                            &self.device,
+                            &PackedProduct {
+                                weights: both,
+                                x: io.0,
+                                norm,
+                                bias: None,
+                                end: PackedEnd::Gate,
+                                out: io.1,
+                                rows: self.rows,
+                            },
+                        )
+                    }
+                }
+            }
+            DecoderPart::Down => {
+                let (io, sizes) = ((&memory.inner, &memory.x), (shape.hidden, shape.inner));
+                self.multiply(&layer.down, None, None, add, io, sizes)
+            }
+        }
     }
 
     fn launch_attention(&self, index: usize, layer: &DecoderLayer) -> Result<(), CudaError> {

@@ -12,6 +12,7 @@ use crate::cache::CubinCache;
 use crate::compile::{compile, compiler_version};
 use crate::driver::{Context, Function, Grid, Module, Stream, failed, is_fault, said};
 use crate::error::Launched;
+use crate::host_memory::HostMemory;
 use crate::kernels::{SOURCES, Source};
 use crate::memory::{Buffer, DeviceMemory, MemoryFigures, Pinned, Pool, SharedPool};
 use crate::probe::DeviceInfo;
@@ -42,6 +43,8 @@ pub struct DeviceOptions {
     pub cache: CubinCache,
     /// Wait after every launch, so that a fault names the one that caused it.
     pub checked: bool,
+    /// Where memory is the host's: what that can spare.
+    pub host_memory: HostMemory,
     /// Let launches begin before the one before has ended, where their kernels wait themselves.
     pub early_starts: bool,
 }
@@ -52,6 +55,7 @@ impl Default for DeviceOptions {
             budget_bytes: None,
             cache: CubinCache::of_user(),
             checked: false,
+            host_memory: HostMemory::default(),
             early_starts: true,
         }
     }
@@ -107,7 +111,11 @@ impl Device {
         let budget = options
             .budget_bytes
             .unwrap_or(info.memory_bytes - info.memory_bytes / 8);
-        let pool = Pool::new(DeviceMemory(Arc::clone(&context)), budget);
+        let memory = DeviceMemory {
+            context: Arc::clone(&context),
+            host: info.unified.then(|| options.host_memory.clone()),
+        };
+        let pool = Pool::new(memory, budget);
         let mut sources = HashMap::new();
         for source in SOURCES {
             let code: Arc<OnceLock<Code>> = Arc::default();
@@ -146,6 +154,26 @@ impl Device {
     pub fn memory(&self) -> MemoryFigures {
         let pool = self.inner.pool.lock();
         pool.unwrap_or_else(PoisonError::into_inner).figures()
+    }
+
+    /// Bytes that can still be taken: of the budget, of what the device has free, and of what a host whose memory it is
+    /// can spare.
+    pub fn free_bytes(&self) -> usize {
+        let memory = self.memory();
+        let mut free = memory.budget_bytes.saturating_sub(memory.used_bytes);
+        let held = memory.held_bytes.saturating_sub(memory.used_bytes);
+        if self.bind().is_ok()
+            && let Ok((there, _all)) = result::mem_get_info()
+        {
+            free = free.min(there.saturating_add(held));
+        }
+        if self.inner.info.unified
+            && let Some(figures) = self.inner.options.host_memory.figures()
+        {
+            let spare = usize::try_from(figures.spare_bytes()).unwrap_or(usize::MAX);
+            free = free.min(spare.saturating_add(held));
+        }
+        free
     }
 
     /// Gives memory that is kept for use again back to the driver.

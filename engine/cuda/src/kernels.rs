@@ -21,6 +21,10 @@ pub const SOURCES: &[Source] = &[
         text: include_str!("../kernels/conv3x3.cu"),
     },
     Source {
+        name: "conv_stream",
+        text: include_str!("../kernels/conv_stream.cu"),
+    },
+    Source {
         name: "decode_attention",
         text: include_str!("../kernels/decode_attention.cu"),
     },
@@ -31,6 +35,10 @@ pub const SOURCES: &[Source] = &[
     Source {
         name: "gemv",
         text: include_str!("../kernels/gemv.cu"),
+    },
+    Source {
+        name: "normalize",
+        text: include_str!("../kernels/normalize.cu"),
     },
     Source {
         name: "sampling",

@@ -26,20 +26,28 @@ mod device;
 mod driver;
 mod error;
 mod graph;
+mod host_memory;
 pub mod kernels;
 mod memory;
 pub mod ops;
 mod picture_chain;
+mod picture_dense;
 mod prefill;
 mod probe;
 mod products;
+mod vae_decoder;
 
 pub use cache::CubinCache;
 pub use compile::{Compiled, compile, compiler_version};
-pub use decoder::{Decoder, DecoderLayer, DecoderPart, DecoderShape, DecoderWeights};
+pub use decoder::{
+    Decoder, DecoderLayer, DecoderPart, DecoderShape, DecoderWeights, GateUp, Matrix,
+};
 pub use device::{Device, DeviceOptions};
 pub use error::{CudaError, Missing};
 pub use graph::{Graph, Timer};
+pub use host_memory::{HostFigures, HostMemory};
 pub use memory::{Buffer, MemoryFigures, Pinned};
 pub use picture_chain::{ChainConv, PictureChain};
+pub use picture_dense::{DenseChain, DenseWeights, PlainConv};
 pub use probe::{DeviceInfo, probe};
+pub use vae_decoder::{VaeDecoder, VaeShape, VaeTensors};

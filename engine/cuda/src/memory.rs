@@ -8,6 +8,7 @@ use cudarc::driver::result;
 
 use crate::CudaError;
 use crate::driver::{Context, failed, said};
+use crate::host_memory::HostMemory;
 
 /// What a device's memory stands at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -119,17 +120,24 @@ impl<S: Source> Pool<S> {
 
 /// The driver's memory.
 #[derive(Debug)]
-pub(crate) struct DeviceMemory(pub(crate) Arc<Context>);
+pub(crate) struct DeviceMemory {
+    pub(crate) context: Arc<Context>,
+    /// Whose memory it is, where the device has none of its own.
+    pub(crate) host: Option<HostMemory>,
+}
 
 impl Source for DeviceMemory {
     fn take(&self, bytes: usize) -> Result<u64, String> {
-        self.0.bind().map_err(|error| error.to_string())?;
+        if let Some(host) = &self.host {
+            host.admit(bytes)?;
+        }
+        self.context.bind().map_err(|error| error.to_string())?;
         // SAFETY: a plain allocation; its bytes are written before they are read, or poisoned on purpose.
         unsafe { result::malloc_sync(bytes) }.map_err(said)
     }
 
     fn give(&self, address: u64) {
-        let freed = self.0.bind().map(|()| {
+        let freed = self.context.bind().map(|()| {
             // SAFETY: taken by us and in no buffer any more; the driver waits for work that uses it.
             unsafe { result::free_sync(address) }
         });

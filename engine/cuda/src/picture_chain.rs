@@ -118,6 +118,19 @@ impl PictureChain {
         self.device.write(&self.rgb, 0, rgb)
     }
 
+    /// Bytes of the device that pictures of `(height, width)` px take, without weights; `scale`: that of the network.
+    pub fn work_bytes(scale: usize, (height, width): (usize, usize)) -> usize {
+        let row = crate::ops::picture_pitch_px(width) * (2 * 64 + 8) * 2;
+        let halved = if scale == 4 { 24 } else { 0 };
+        (height + 2) * row + height * width * (6 + 6 * scale * scale + halved)
+    }
+
+    /// Where pictures are put in, `[3, height, width]`, and come out at twice the size, both f16: for what fills and reads
+    /// them on the device.
+    pub fn ends(&self) -> (&Buffer, &Buffer) {
+        (&self.rgb, self.half.as_ref().unwrap_or(&self.large))
+    }
+
     /// Runs the network on the picture that was put in, as recorded launches; does not wait.
     ///
     /// # Errors

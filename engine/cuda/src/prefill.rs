@@ -116,6 +116,7 @@ impl Prefill {
             self.products.run(&LargeProduct {
                 weights,
                 x,
+                x_start: 0,
                 out,
                 out_start,
                 out_stride,
@@ -137,7 +138,7 @@ impl Prefill {
         };
         norm(&layer.attention_norm)?;
         product(
-            &layer.qkv,
+            layer.qkv.bf16("prefill")?,
             &self.normed,
             (&self.qkv, 0, qkv_width),
             ProductEnd::Store,
@@ -165,7 +166,7 @@ impl Prefill {
         )?;
         let stream = (&self.x, 0, shape.hidden);
         product(
-            &layer.o,
+            layer.o.bf16("prefill")?,
             &self.mixed,
             stream,
             ProductEnd::Add,
@@ -175,7 +176,7 @@ impl Prefill {
         norm(&layer.mlp_norm)?;
         let (inner, hidden) = (shape.inner, shape.hidden);
         product(
-            &layer.gate,
+            layer.gate_up.bf16("prefill")?.0,
             &self.normed,
             (&self.gate_up, 0, 2 * inner),
             ProductEnd::Store,
@@ -183,7 +184,7 @@ impl Prefill {
             hidden,
         )?;
         product(
-            &layer.up,
+            layer.gate_up.bf16("prefill")?.1,
             &self.normed,
             (&self.gate_up, inner, 2 * inner),
             ProductEnd::Store,
@@ -192,7 +193,7 @@ impl Prefill {
         )?;
         self.gate(device, inner, tokens)?;
         product(
-            &layer.down,
+            layer.down.bf16("prefill")?,
             &self.inner,
             stream,
             ProductEnd::Add,

@@ -22,6 +22,8 @@ const WORKSPACE_BYTES: usize = 64 << 20;
 pub(crate) enum ProductEnd {
     /// `out = sums`, bf16.
     Store,
+    /// `out = sums`, f32.
+    StoreF32,
     /// `out += sums`, f32.
     Add,
 }
@@ -31,8 +33,9 @@ pub(crate) enum ProductEnd {
 pub(crate) struct LargeProduct<'a> {
     /// `[n, k]`.
     pub(crate) weights: &'a Buffer,
-    /// `[rows, k]`.
+    /// `[rows, k]` from element `x_start` on.
     pub(crate) x: &'a Buffer,
+    pub(crate) x_start: usize,
     /// `[rows, out_stride]` from element `out_start` on.
     pub(crate) out: &'a Buffer,
     pub(crate) out_start: usize,
@@ -135,7 +138,7 @@ impl Products {
         let bf16 = sys::cudaDataType_t::CUDA_R_16BF;
         let kind = match work.end {
             ProductEnd::Store => bf16,
-            ProductEnd::Add => sys::cudaDataType_t::CUDA_R_32F,
+            ProductEnd::StoreF32 | ProductEnd::Add => sys::cudaDataType_t::CUDA_R_32F,
         };
         Ok([
             Layout::new(bf16, k, n, work.k)?,
@@ -196,9 +199,10 @@ impl Products {
             format_args!("at least {n}"),
         )?;
         fits(OP, "weights", work.weights, n * k, 2)?;
-        fits(OP, "x", work.x, rows * k, 2)?;
+        fits(OP, "x", work.x, work.x_start + rows * k, 2)?;
         let (size, add) = match work.end {
             ProductEnd::Store => (2, 0.0f32),
+            ProductEnd::StoreF32 => (4, 0.0),
             ProductEnd::Add => (4, 1.0),
         };
         fits(
@@ -211,6 +215,7 @@ impl Products {
         let algorithm = self.algorithm(work)?;
         let [weights, x, out] = self.layouts(work, rows as u64)?;
         let one = 1.0f32;
+        let from = (work.x.address() + (work.x_start * 2) as u64) as *const c_void;
         let to = (work.out.address() + (work.out_start * size) as u64) as *mut c_void;
         self.device.bind()?;
         // SAFETY: lengths were checked above; layouts and factors live through the call.
@@ -222,7 +227,7 @@ impl Products {
                 (&raw const add).cast(),
                 work.weights.address() as *const c_void,
                 weights.0,
-                work.x.address() as *const c_void,
+                from,
                 x.0,
                 to,
                 out.0,

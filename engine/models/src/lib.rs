@@ -20,8 +20,8 @@ pub use engine_tensor::ops::KvKind;
 pub use error::LoadError;
 pub use families::{FAMILIES, Family, family_of};
 pub use pictures::{
-    PICTURE_FAMILIES, PictureError, PictureFamily, PictureMemory, PictureModel, load_picture_model,
-    picture_tensors_of_ncnn,
+    ConvWeights, DenseNetwork, PICTURE_FAMILIES, PictureError, PictureFamily, PictureMemory,
+    PictureModel, PictureWeights, load_picture_model, picture_tensors_of_ncnn, picture_weights,
 };
 
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 
 mod named;
 mod ncnn;
+mod plain;
 mod rrdb;
 mod srvgg;
 
@@ -16,6 +17,7 @@ use self::named::Named;
 use crate::LoadError;
 
 pub use self::ncnn::picture_tensors_of_ncnn;
+pub use self::plain::{ConvWeights, DenseNetwork, PictureWeights, picture_weights};
 
 /// Why a picture model stopped.
 #[derive(Debug, thiserror::Error)]

@@ -11,6 +11,7 @@
 //! else the pipeline made before.
 
 mod constraint;
+mod device;
 mod inspect;
 mod speech;
 mod stream;
@@ -25,6 +26,7 @@ pub use engine_weights::open as open_checkpoint;
 pub use engine_weights::{DtypeUse, Inspection, WeightsError};
 
 pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
+pub use device::{DEVICE_VARIABLE, DeviceChoice, DeviceError};
 pub use engine_onnx::runtime_path;
 pub use inspect::{ModelInspection, inspect_model};
 pub use speech::{

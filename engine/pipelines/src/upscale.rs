@@ -6,6 +6,7 @@
 
 mod alpha;
 mod checkpoint;
+mod on_device;
 mod region;
 
 use std::path::Path;
@@ -13,12 +14,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use engine_base::{CancelToken, Code, Preview, ProgressEvent, ProgressSink, SecondsLeft};
-use engine_models::{LoadError, PictureError, PictureMemory, PictureModel, load_picture_model};
+use engine_cuda::CudaError;
+use engine_models::{
+    LoadError, PictureError, PictureMemory, PictureModel, load_picture_model, picture_weights,
+};
 use engine_tensor::ops::halve_bicubic;
 use engine_tensor::{Cpu, TensorError};
 use engine_weights::WeightsError;
 
+use self::on_device::OnDevice;
 use self::region::{Region, Tile, tiles};
+use crate::device::{Chosen, DeviceChoice, DeviceError, choose, code_of, name_of};
 
 /// Memory that a tile's run may take, in bytes.
 const WORK_BYTES: usize = 768 << 20;
@@ -85,6 +91,17 @@ pub enum UpscaleError {
     /// The model could not run.
     #[error("cannot run the upscaler: {0}")]
     Tensor(#[from] TensorError),
+    /// A device that was asked for and is not there.
+    #[error("cannot open the upscaler: {0}")]
+    Device(#[from] DeviceError),
+    /// The device could not run the model.
+    #[error("cannot run the upscaler on {device}: {error}")]
+    OnDevice {
+        /// Which device.
+        device: String,
+        /// What it says.
+        error: CudaError,
+    },
     /// Asked to stop.
     #[error(transparent)]
     Cancelled(#[from] engine_base::Cancelled),
@@ -108,6 +125,8 @@ impl UpscaleError {
             Self::Scale { .. } | Self::Picture { .. } => Code::BadInput,
             Self::Tensor(TensorError::Picture { .. }) => Code::OutOfMemory,
             Self::Tensor(_) => Code::Internal,
+            Self::Device(error) => error.code(),
+            Self::OnDevice { error, .. } => code_of(error),
             Self::Cancelled(_) => Code::Cancelled,
         }
     }
@@ -120,6 +139,9 @@ pub struct Upscaler {
     cpu: Cpu,
     work_bytes: usize,
     memory: Mutex<PictureMemory>,
+    on_device: Mutex<Option<OnDevice>>,
+    choice: DeviceChoice,
+    notes: Mutex<Vec<String>>,
 }
 
 impl Upscaler {
@@ -144,13 +166,120 @@ impl Upscaler {
             cpu: Cpu::new(threads)?,
             work_bytes: WORK_BYTES,
             memory: Mutex::new(PictureMemory::new()),
+            on_device: Mutex::new(None),
+            choice: DeviceChoice::Cpu,
+            notes: Mutex::default(),
         })
+    }
+
+    /// The same on the device of `choice`. Where that may be any, the CPU does what the GPU cannot: [`Upscaler::notes`]
+    /// says so. Results of a GPU differ from the CPU's by roundings of f16, under 1/255.
+    ///
+    /// # Errors
+    /// As [`Upscaler::open`]; [`UpscaleError::Device`] and [`UpscaleError::OnDevice`] for a GPU that was asked for and
+    /// cannot be used.
+    pub fn open_on(
+        path: &Path,
+        threads: usize,
+        choice: DeviceChoice,
+    ) -> Result<Self, UpscaleError> {
+        let mut upscaler = Self::open(path, threads)?;
+        upscaler.choice = choice;
+        let device = match choose(choice)? {
+            Chosen::Cuda(device) => device,
+            Chosen::Cpu { why } => {
+                upscaler.note(why.map(|why| format!("{why}; the CPU is used")));
+                return Ok(upscaler);
+            }
+        };
+        let name = name_of(device.info());
+        let weights = picture_weights(checkpoint::open(path)?.as_ref())?;
+        match OnDevice::new(device, weights) {
+            Ok(made) => upscaler.on_device = Mutex::new(Some(made)),
+            Err(error) => upscaler.leave_device(name, error)?,
+        }
+        Ok(upscaler)
+    }
+
+    /// What it runs on, for people.
+    pub fn device(&self) -> String {
+        let on_device = self.on_device.lock();
+        let on_device = on_device.unwrap_or_else(PoisonError::into_inner);
+        match &*on_device {
+            Some(made) => name_of(made.device().info()),
+            None => "CPU".to_owned(),
+        }
+    }
+
+    /// What is to be said about where it runs, and what happened there, since it was asked last.
+    pub fn notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, note: Option<String>) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.extend(note);
+    }
+
+    /// The CPU goes on where that is allowed.
+    fn leave_device(&self, device: String, error: CudaError) -> Result<(), UpscaleError> {
+        if !self.choice.may_fall_back() {
+            return Err(UpscaleError::OnDevice { device, error });
+        }
+        self.note(Some(format!("{device}: {error}; the CPU is used")));
+        Ok(())
+    }
+
+    /// What `work` gives on the device; `None` where the CPU has to do it. After a fault the device is opened anew and
+    /// asked once more.
+    fn on_device<T>(
+        &self,
+        mut work: impl FnMut(&mut OnDevice) -> Result<T, CudaError>,
+    ) -> Result<Option<T>, UpscaleError> {
+        let held = self.on_device.lock();
+        let mut held = held.unwrap_or_else(PoisonError::into_inner);
+        let Some(mut made) = held.take() else {
+            return Ok(None);
+        };
+        let name = name_of(made.device().info());
+        let error = match work(&mut made) {
+            Ok(done) => {
+                *held = Some(made);
+                return Ok(Some(done));
+            }
+            Err(error @ CudaError::Fault { .. }) => {
+                self.note(Some(format!("{name}: {error}; it is opened anew")));
+                let again = made
+                    .anew()
+                    .and_then(|mut made| Ok((work(&mut made)?, made)));
+                match again {
+                    Ok((done, made)) => {
+                        *held = Some(made);
+                        return Ok(Some(done));
+                    }
+                    Err(error) => error,
+                }
+            }
+            Err(error) => {
+                if !self.choice.may_fall_back() && !matches!(error, CudaError::Missing(_)) {
+                    // The next picture may be a smaller one.
+                    *held = Some(made);
+                }
+                error
+            }
+        };
+        drop(held);
+        self.leave_device(name, error).map(|()| None)
     }
 
     /// The same with tiles that take up to `bytes` of memory; at least a tile of 32 px is run.
     #[must_use]
     pub fn with_work_bytes(mut self, bytes: usize) -> Self {
         self.work_bytes = bytes;
+        let on_device = self.on_device.get_mut();
+        if let Some(made) = on_device.unwrap_or_else(PoisonError::into_inner) {
+            made.limit(bytes);
+        }
         self
     }
 
@@ -192,6 +321,9 @@ impl Upscaler {
             });
         }
         let mut out = enlarged(picture)?;
+        if picture.channels == 3 && self.upscale_there(picture, &mut out, cancel, progress)? {
+            return Ok(out);
+        }
         let (width, height) = (picture.width_px as usize, picture.height_px as usize);
         let tiles = self.tiles(width, height);
         let started = Instant::now();
@@ -219,6 +351,45 @@ impl Upscaler {
             secs_left: Some(0.0),
         });
         Ok(out)
+    }
+
+    /// A picture of three channels whose pixels only the device touches; `false` where the CPU has to.
+    fn upscale_there(
+        &self,
+        picture: &Raster,
+        out: &mut Raster,
+        cancel: &CancelToken,
+        progress: &dyn ProgressSink,
+    ) -> Result<bool, UpscaleError> {
+        let size = (picture.height_px as usize, picture.width_px as usize);
+        let overlap = self.model.overlap_px();
+        let begun = self.on_device(|made| {
+            let tiles = tiles(size.1, size.0, made.tile_pixels(), overlap);
+            made.put(picture).map(|()| tiles)
+        })?;
+        let Some(tiles) = begun else {
+            return Ok(false);
+        };
+        let started = Instant::now();
+        let mut left = SecondsLeft::new(tiles.len() as f64);
+        for done in 0..=tiles.len() {
+            progress.report(ProgressEvent {
+                what: "upscaling".to_owned(),
+                step: done as u64,
+                of: tiles.len() as u64,
+                secs_left: left.update(started.elapsed(), done as f64),
+            });
+            cancel.check()?;
+            let Some(tile) = tiles.get(done) else {
+                break;
+            };
+            let region = Region::around(tile, (size.1, size.0), overlap, self.model.step_px());
+            let made = self.on_device(|made| made.run_tile(picture, (tile, &region), out))?;
+            if made.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn run_tile(
@@ -272,6 +443,9 @@ impl Upscaler {
         memory: &mut PictureMemory,
         cancel: &CancelToken,
     ) -> Result<Vec<f32>, UpscaleError> {
+        if let Some(large) = self.on_device(|made| made.twice(rgb, (height, width)))? {
+            return Ok(large);
+        }
         let large = self
             .model
             .run(&self.cpu, rgb, (height, width), memory, cancel)?;

@@ -15,6 +15,7 @@ use crate::{film, models, setup, steps};
 const PART_BYTES: u64 = 60 << 20;
 
 const UPSCALER: &str = "realesr-animevideov3-x2/realesr-animevideov3-x2.safetensors";
+const DENSE: &str = "realesrgan-x4plus/realesrgan-x4plus.safetensors";
 
 /// Run there, in the folder that holds all parts.
 const RUN: &str = r#"#!/bin/sh
@@ -25,7 +26,7 @@ for first in $(find . -name '*.piece000'); do
   cat "${first%000}"[0-9][0-9][0-9] > "${first%.piece000}"
 done
 mkdir -p results
-common="--commit COMMIT --fixtures fixtures --upscaler upscaler.safetensors --cache cache"
+common="--commit COMMIT --fixtures fixtures --upscaler upscaler.safetensors --dense dense.safetensors --cache cache"
 ./engine-bench fault
 memcheck=""
 if command -v compute-sanitizer >/dev/null; then
@@ -66,11 +67,19 @@ pub(crate) fn pack(root: &Path, out: &Path) -> Result<()> {
     if steps::answers(Command::new("strip").arg("--version")) {
         steps::pass(Command::new("strip").arg(&program))?;
     }
-    let upscaler = engine_hub::HubOptions::of_this_machine()?
-        .folder
-        .join(UPSCALER);
-    fs::copy(&upscaler, stage.join("upscaler.safetensors"))
-        .with_context(|| format!("cargo xtask setup fetches it: {}", upscaler.display()))?;
+    let models = engine_hub::HubOptions::of_this_machine()?.folder;
+    for (from, to) in [
+        (UPSCALER, "upscaler.safetensors"),
+        (DENSE, "dense.safetensors"),
+    ] {
+        let from = models.join(from);
+        fs::copy(&from, stage.join(to)).with_context(|| {
+            format!(
+                "cargo xtask setup, or longtake models pull, fetches it: {}",
+                from.display()
+            )
+        })?;
+    }
     for model in ["llama", "qwen3"] {
         let to = stage.join("fixtures").join(model);
         fs::create_dir_all(&to)?;
@@ -175,23 +184,24 @@ fn split(stage: &Path, out: &Path, limit: u64) -> Result<usize> {
 /// A receipt is missing or no receipt.
 pub(crate) fn take(root: &Path, results: &Path) -> Result<()> {
     let mut taken = 0;
-    for name in ["gpu.json", "gpu-checks.json"] {
-        let from = results.join(name);
-        let Ok(text) = fs::read_to_string(&from) else {
-            println!("not there: {}", from.display());
+    for name in files(results)? {
+        let from = results.join(&name);
+        let called = name.to_string_lossy();
+        if !called.starts_with("gpu") || !called.ends_with(".json") {
             continue;
-        };
+        }
+        let text = fs::read_to_string(&from).with_context(|| from.display().to_string())?;
         let read: Value = serde_json::from_str(&text)
             .with_context(|| format!("not a receipt: {}", from.display()))?;
         if !read["rows"].is_array() || read["commit"].is_null() {
             bail!("not a receipt: {}", from.display());
         }
-        fs::write(root.join("tests/receipts").join(name), text)?;
+        fs::write(root.join("tests/receipts").join(&name), text)?;
         taken += 1;
     }
     if taken == 0 {
         bail!(
-            "expected gpu.json or gpu-checks.json in {}",
+            "expected receipts such as gpu.json or gpu-checks.json in {}",
             results.display()
         );
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use flow_studio::DeviceChoice;
 
 use crate::commands::{
     BenchArgs, CLUSTER_EXAMPLES, ClusterCommand, MCP_EXAMPLES, McpArgs, ModelsCommand, RebuildArgs,
@@ -262,6 +263,11 @@ pub(crate) struct UpscaleArgs {
     /// Encoder effort of a video (default: medium)
     #[arg(long, value_parser = ["ultrafast", "veryfast", "fast", "medium", "slow"])]
     pub(crate) preset: Option<String>,
+
+    /// What it runs on: auto (a GPU where one can be used, else the CPU), cpu, cuda or cuda:N
+    /// (default: $LONGTAKE_DEVICE, else auto)
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<DeviceChoice>,
 }
 
 #[derive(Debug, Args)]

@@ -71,6 +71,7 @@ pub fn upscale_still(
         channels: large.channels,
         samples,
     };
+    notes.extend(upscaler.notes());
     notes.extend(save_still(&picture, to).map_err(failed)?);
     Ok(StillReport {
         width_px: large.width_px,

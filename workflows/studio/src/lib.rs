@@ -50,6 +50,8 @@ pub use cluster::{
 pub use command::{Command, Edit, Job, Kind, System};
 pub use config::{cache_folder, cluster_of_environment};
 pub use engine_hub::{FileFormat, FileInfo, FileState, FileVerdict, ModelEntry, ModelState};
+/// The devices that `longtake upscale` can be told.
+pub use engine_pipelines::DeviceChoice;
 pub use engine_pipelines::{
     DtypeUse, Inspection, ModelInspection, SpeechRequest, SpokenWord, VoiceInfo,
 };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine_base::{CancelToken, Code, Datum, ProgressEvent};
 use engine_hub::{Hub, ModelEntry, ModelKind};
-use engine_pipelines::Upscaler;
+use engine_pipelines::{DeviceChoice, Upscaler};
 use flow_graph::NodeError;
 use flow_media::restream::Container;
 use flow_nodes::UpscalerSource;
@@ -35,6 +35,9 @@ pub struct UpscaleRequest {
     pub crf: Option<u8>,
     /// Encoder effort of a video, such as `medium`.
     pub preset: Option<String>,
+    /// The device; without it the environment's `LONGTAKE_DEVICE`, without that a GPU where one can be used. It changes
+    /// results by less than 1/255, and no key.
+    pub device: Option<DeviceChoice>,
     /// Folder of the cache, which keeps the finished parts of a video; without it this machine's.
     pub cache_folder: Option<PathBuf>,
 }
@@ -56,6 +59,8 @@ pub struct UpscaleReport {
     pub made_frames: Option<u64>,
     /// The model.
     pub model: String,
+    /// What it ran on in the end.
+    pub device: String,
     /// What was converted, is odd or could not be kept.
     pub notes: Vec<String>,
     /// Time it took.
@@ -75,7 +80,16 @@ struct Opened {
 }
 
 /// The upscaler called `what`: an id of the model list, a path to weights, or the list's default.
-fn open(what: Option<&str>, hub: &Hub) -> Result<Opened, StudioError> {
+fn open(
+    what: Option<&str>,
+    device: Option<DeviceChoice>,
+    hub: &Hub,
+) -> Result<Opened, StudioError> {
+    let device = match device {
+        Some(device) => device,
+        None => DeviceChoice::of_environment()
+            .map_err(|error| StudioError::new(error.code(), error.to_string()))?,
+    };
     let refused = |error: engine_pipelines::UpscaleError, path: &Path| {
         StudioError::new(error.code(), format!("{error}: {path:?}"))
     };
@@ -83,7 +97,7 @@ fn open(what: Option<&str>, hub: &Hub) -> Result<Opened, StudioError> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         return Ok(Opened {
             name: name.into_owned(),
-            upscaler: Upscaler::open(path, 0).map_err(|error| refused(error, path))?,
+            upscaler: Upscaler::open_on(path, 0, device).map_err(|error| refused(error, path))?,
             path: path.to_owned(),
             listed: None,
         });
@@ -100,7 +114,7 @@ fn open(what: Option<&str>, hub: &Hub) -> Result<Opened, StudioError> {
     };
     Ok(Opened {
         name: id.clone(),
-        upscaler: Upscaler::open(&path, 0).map_err(|error| refused(error, &path))?,
+        upscaler: Upscaler::open_on(&path, 0, device).map_err(|error| refused(error, &path))?,
         path,
         listed: Some(listed(entry)),
     })
@@ -188,7 +202,11 @@ pub fn upscale(
     watcher.event(StudioEvent::Stage {
         what: "loading the upscaler".into(),
     });
-    let opened = open(request.model.as_deref(), &models::hub()?)?;
+    let opened = open(request.model.as_deref(), request.device, &models::hub()?)?;
+    let told = opened.upscaler.notes();
+    for note in &told {
+        watcher.event(StudioEvent::Warning { what: note.clone() });
+    }
     let mut report = UpscaleReport {
         out: request.to.clone(),
         width_px: 0,
@@ -196,6 +214,7 @@ pub fn upscale(
         frames: None,
         made_frames: None,
         model: opened.name.clone(),
+        device: String::new(),
         notes: Vec::new(),
         wall_secs: 0.0,
         peak_bytes: 0,
@@ -228,6 +247,8 @@ pub fn upscale(
         (report.width_px, report.height_px) = (done.width_px, done.height_px);
         report.notes = done.notes;
     }
+    report.notes.splice(0..0, told);
+    report.device = opened.upscaler.device();
     report.wall_secs = clock.monotonic().saturating_sub(began).as_secs_f64();
     report.peak_bytes = memory::peak_bytes();
     Ok(report)
@@ -273,7 +294,10 @@ impl UpscalerSource for Upscalers {
         let hub = models::hub().map_err(refused)?;
         // Only models of the list: their content is in the node's key.
         let entry = entry((!id.is_empty()).then_some(id), &hub).map_err(refused)?;
-        let opened_now = self::open(Some(&entry.id), &hub).map_err(refused)?;
+        let opened_now = self::open(Some(&entry.id), None, &hub).map_err(refused)?;
+        for note in opened_now.upscaler.notes() {
+            tracing::warn!("{note}");
+        }
         let upscaler = Arc::new(opened_now.upscaler);
         opened.insert(id.to_owned(), Arc::clone(&upscaler));
         Ok(upscaler)

@@ -2,7 +2,7 @@
 
 use engine_tensor::ops::{RopePairs, RopeScaling};
 
-use crate::ops::fill_bf16;
+use crate::ops::{PackedWeights, fill_bf16};
 use crate::{Buffer, CudaError, Device};
 
 /// Sizes of a dense decoder.
@@ -42,37 +42,93 @@ impl DecoderShape {
     pub(crate) fn qkv_width(&self) -> usize {
         (self.heads + 2 * self.kv_heads) * self.head_dim
     }
+}
 
-    /// Bytes of weights that a step reads.
-    pub fn step_bytes(&self) -> usize {
-        let layer = self.qkv_width() * self.hidden
-            + self.q_width() * self.hidden
-            + 3 * self.inner * self.hidden;
-        2 * (self.layers * layer + self.vocab * self.hidden)
+/// A matrix of weights, `[outputs, inputs]`.
+#[derive(Debug)]
+pub enum Matrix {
+    /// bf16.
+    Bf16(Buffer),
+    /// 4 bits in groups.
+    Packed(PackedWeights),
+}
+
+impl Matrix {
+    /// As bf16.
+    pub(crate) fn bf16(&self, op: &'static str) -> Result<&Buffer, CudaError> {
+        match self {
+            Self::Bf16(buffer) => Ok(buffer),
+            Self::Packed(_) => Err(not_bf16(op)),
+        }
+    }
+
+    fn len_bytes(&self) -> usize {
+        match self {
+            Self::Bf16(buffer) => buffer.len_bytes(),
+            Self::Packed(packed) => packed.len_bytes(),
+        }
     }
 }
 
-/// Weights of a layer. Matrices are bf16 `[outputs, inputs]`, the rest f32.
+fn not_bf16(op: &'static str) -> CudaError {
+    CudaError::Shape {
+        op,
+        what: "bits of the weights",
+        got: 4,
+        expected: "16".to_owned(),
+    }
+}
+
+/// Gate and up of a feed-forward layer, `[inner, hidden]` each.
+#[derive(Debug)]
+pub enum GateUp {
+    /// bf16.
+    Bf16 {
+        /// Its first matrix.
+        gate: Buffer,
+        /// Its second.
+        up: Buffer,
+    },
+    /// As made by [`PackedWeights::gate_up`].
+    Packed(PackedWeights),
+}
+
+impl GateUp {
+    /// Both as bf16.
+    pub(crate) fn bf16(&self, op: &'static str) -> Result<(&Buffer, &Buffer), CudaError> {
+        match self {
+            Self::Bf16 { gate, up } => Ok((gate, up)),
+            Self::Packed(_) => Err(not_bf16(op)),
+        }
+    }
+
+    fn len_bytes(&self) -> usize {
+        match self {
+            Self::Bf16 { gate, up } => gate.len_bytes() + up.len_bytes(),
+            Self::Packed(packed) => packed.len_bytes(),
+        }
+    }
+}
+
+/// Weights of a layer. Vectors are f32.
 #[derive(Debug)]
 pub struct DecoderLayer {
     /// `[hidden]`.
     pub attention_norm: Buffer,
     /// Queries, keys and values below each other: `[(heads + 2 kv_heads) * head_dim, hidden]`.
-    pub qkv: Buffer,
+    pub qkv: Matrix,
     /// Their bias.
     pub qkv_bias: Option<Buffer>,
     /// Norms of each head of queries and of keys: `[head_dim]` each.
     pub head_norms: Option<(Buffer, Buffer)>,
     /// `[hidden, heads * head_dim]`.
-    pub o: Buffer,
+    pub o: Matrix,
     /// `[hidden]`.
     pub mlp_norm: Buffer,
-    /// `[inner, hidden]`.
-    pub gate: Buffer,
-    /// `[inner, hidden]`.
-    pub up: Buffer,
+    /// Both of its first matrices.
+    pub gate_up: GateUp,
     /// `[hidden, inner]`.
-    pub down: Buffer,
+    pub down: Matrix,
 }
 
 /// Weights of a decoder.
@@ -84,54 +140,92 @@ pub struct DecoderWeights {
     pub layers: Vec<DecoderLayer>,
     /// `[hidden]`, f32.
     pub norm: Buffer,
-    /// `[vocab, hidden]`, bf16; the table of embeddings when `None`.
-    pub head: Option<Buffer>,
+    /// `[vocab, hidden]`; the table of embeddings when `None`.
+    pub head: Option<Matrix>,
 }
 
 impl DecoderWeights {
-    /// Random weights made on the device, norms of ones: for benches.
+    /// Bytes of matrices that a step reads.
+    pub fn step_bytes(&self) -> usize {
+        let layer = |layer: &DecoderLayer| {
+            layer.qkv.len_bytes()
+                + layer.o.len_bytes()
+                + layer.gate_up.len_bytes()
+                + layer.down.len_bytes()
+        };
+        let head = self.head.as_ref().map(Matrix::len_bytes);
+        self.layers.iter().map(layer).sum::<usize>() + head.unwrap_or(self.embed.len_bytes())
+    }
+
+    /// Random weights made on the device, norms of ones: for benches. With `four_bits` all matrices but the table of
+    /// embeddings are 4 bits in groups of 64.
     ///
     /// # Errors
     /// Those of an allocation and a launch.
     pub fn random(
         device: &Device,
         shape: &DecoderShape,
-        (head_norms, tied): (bool, bool),
+        (head_norms, tied, four_bits): (bool, bool, bool),
         seed: u32,
     ) -> Result<Self, CudaError> {
         let mut seed = seed;
-        let mut matrix = |n: usize, k: usize| {
+        let mut table = |n: usize, k: usize| {
             let to = device.alloc(n * k * 2)?;
             seed += 1;
             fill_bf16(device, &to, seed, 0.035)?;
             Ok::<Buffer, CudaError>(to)
         };
+        let embed = table(shape.vocab, shape.hidden)?;
+        let mut matrix = |n: usize, k: usize| {
+            Ok::<Matrix, CudaError>(match four_bits {
+                true => {
+                    Matrix::Packed(PackedWeights::random_4_bits(device, (n, k), seed_of(n, k))?)
+                }
+                false => Matrix::Bf16(table(n, k)?),
+            })
+        };
         let ones = |n: usize| device.upload(&vec![1.0f32; n]);
         let mut layers = Vec::new();
         for _ in 0..shape.layers {
+            let (qkv, o) = (
+                matrix(shape.qkv_width(), shape.hidden)?,
+                matrix(shape.hidden, shape.q_width())?,
+            );
+            let down = matrix(shape.hidden, shape.inner)?;
+            let gate_up = match matrix(shape.inner * if four_bits { 2 } else { 1 }, shape.hidden)? {
+                Matrix::Packed(both) => GateUp::Packed(both),
+                Matrix::Bf16(gate) => match matrix(shape.inner, shape.hidden)? {
+                    Matrix::Bf16(up) => GateUp::Bf16 { gate, up },
+                    Matrix::Packed(both) => GateUp::Packed(both),
+                },
+            };
             layers.push(DecoderLayer {
                 attention_norm: ones(shape.hidden)?,
-                qkv: matrix(shape.qkv_width(), shape.hidden)?,
+                qkv,
                 qkv_bias: None,
                 head_norms: match head_norms {
                     true => Some((ones(shape.head_dim)?, ones(shape.head_dim)?)),
                     false => None,
                 },
-                o: matrix(shape.hidden, shape.q_width())?,
+                o,
                 mlp_norm: ones(shape.hidden)?,
-                gate: matrix(shape.inner, shape.hidden)?,
-                up: matrix(shape.inner, shape.hidden)?,
-                down: matrix(shape.hidden, shape.inner)?,
+                gate_up,
+                down,
             });
         }
+        let head = match tied {
+            true => None,
+            false => Some(matrix(shape.vocab, shape.hidden)?),
+        };
         Ok(Self {
-            embed: matrix(shape.vocab, shape.hidden)?,
+            embed,
             layers,
             norm: ones(shape.hidden)?,
-            head: match tied {
-                true => None,
-                false => Some(matrix(shape.vocab, shape.hidden)?),
-            },
+            head,
         })
     }
+}
+
+fn seed_of(n: usize, k: usize) -> u32 {
+    (n * 31 + k) as u32
 }

@@ -45,7 +45,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Zeros: `channels` is 8 or 64.
+    /// Zeros: `channels` is a multiple of 8.
     ///
     /// # Errors
     /// `Shape`; those of an allocation.
@@ -56,11 +56,11 @@ impl Picture {
     ) -> Result<Self, CudaError> {
         const OP: &str = "conv3x3";
         ensure(
-            matches!(channels, 8 | FEATURES),
+            channels > 0 && channels.is_multiple_of(8),
             OP,
             "channels",
             channels,
-            "8 or 64",
+            "a multiple of 8",
         )?;
         ensure(
             height > 0 && width > 0,
@@ -92,13 +92,27 @@ impl Picture {
         (self.height, self.width)
     }
 
+    /// Channels.
+    pub fn channels(&self) -> usize {
+        self.chunks * 8
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.buffer.address()
+    }
+
+    /// Units of 16 bytes of a row of all channels.
+    pub(crate) fn stride(&self) -> usize {
+        self.chunks * picture_pitch_px(self.width)
+    }
+
     fn at(&self, channel: usize, y: usize, x: usize) -> usize {
         let pitch = picture_pitch_px(self.width);
         (((y + 1) * self.chunks + channel / 8) * pitch + x + LEFT) * 8 + channel % 8
     }
 
     /// Writes `values: [channels, height, width]` (f16 bits) for as many channels as they are.
-    fn write(&self, device: &Device, values: &[u16]) -> Result<(), CudaError> {
+    pub(crate) fn write(&self, device: &Device, values: &[u16]) -> Result<(), CudaError> {
         let plane = self.height * self.width;
         let mut all = vec![0u16; self.buffer.len_bytes() / 2];
         for (at, value) in values.iter().enumerate() {
@@ -108,7 +122,7 @@ impl Picture {
     }
 
     /// Its values `[channels, height, width]`, and whether its border is zeros still.
-    fn read(&self, device: &Device) -> Result<(Vec<u16>, bool), CudaError> {
+    pub(super) fn read(&self, device: &Device) -> Result<(Vec<u16>, bool), CudaError> {
         let mut all: Vec<u16> = device.read(&self.buffer, 0, self.buffer.len_bytes() / 2)?;
         let mut values = Vec::new();
         for channel in 0..self.chunks * 8 {

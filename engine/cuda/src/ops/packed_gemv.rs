@@ -1,5 +1,7 @@
 //! Products of 1 to 16 rows with weights of 8 and 4 bits.
 
+use std::sync::atomic::{AtomicU8, Ordering};
+
 use engine_tensor::ops::{self, Bound, Input, Outcome, Product};
 use engine_tensor::{Bytes, Cpu, DType, PackedMatrix, f32_to_f16};
 
@@ -17,8 +19,12 @@ pub(super) const OP: Op = Op {
     cases,
 };
 
+/// Outputs and elements of k of a tile of 4-bit weights.
+pub(super) const TILE: usize = 16;
+const STEP: usize = 128;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Bits8,
     /// Elements of a group.
     Bits4(usize),
@@ -27,11 +33,11 @@ enum Kind {
 /// A matrix of packed weights on the device, laid out as the kernels read it.
 #[derive(Debug)]
 pub struct PackedWeights {
-    kind: Kind,
-    n: usize,
-    k: usize,
-    codes: Buffer,
-    scales: Buffer,
+    pub(super) kind: Kind,
+    pub(super) n: usize,
+    pub(super) k: usize,
+    pub(super) codes: Buffer,
+    pub(super) scales: Buffer,
 }
 
 impl PackedWeights {
@@ -132,25 +138,65 @@ impl PackedWeights {
             scales.len(),
             n * k / group,
         )?;
-        let row_words = k.div_ceil(128) * 16;
-        let mut packed = vec![0u32; n * row_words];
-        for (row, words) in nibbles
-            .chunks_exact(k)
-            .zip(packed.chunks_exact_mut(row_words))
-        {
-            for (at, nibble) in row.iter().enumerate() {
-                let (part, within, of) = (at % 128 / 32, at % 32 / 8, at % 8);
-                let place = (of >> 1) | ((of & 1) << 2);
-                words[at / 128 * 16 + within * 4 + part] |= u32::from(*nibble & 15) << (4 * place);
-            }
+        let (tiles, steps) = (n.div_ceil(TILE), k.div_ceil(STEP));
+        let mut packed = vec![0u32; tiles * steps * STEP * TILE / 8];
+        for (at, nibble) in nibbles.iter().enumerate() {
+            let (row, at) = (at / k, at % k);
+            let lane = row % 8 * 4 + at % 32 / 8;
+            let half = (row / TILE * steps + at / STEP) * 2 + row % TILE / 8;
+            let bit = 16 * (at % 2) + 4 * (at % 8 / 2) + 3;
+            packed[half * 128 + lane * 4 + at % STEP / 32] |=
+                u32::from(*nibble & 15).rotate_left(bit as u32);
+        }
+        let parts = STEP / group;
+        let mut factors = vec![[0u16; 2]; tiles * steps * TILE * parts];
+        for (at, scale) in scales.iter().enumerate() {
+            let (row, at) = (at / (k / group), at % (k / group));
+            let of_row = (row / TILE * steps + at / parts) * 8 + row % 8;
+            factors[(of_row * 2 + row % TILE / 8) * parts + at % parts] = *scale;
         }
         Ok(Self {
             kind: Kind::Bits4(group),
             n,
             k,
             codes: device.upload(&packed)?,
-            scales: device.upload(scales.as_flattened())?,
+            scales: device.upload(factors.as_flattened())?,
         })
+    }
+
+    /// Gate and up of a feed-forward layer in one matrix: eight rows of each in turn. Rows as they lie in a file, Q4_0 or
+    /// Q4_1, `[n, k]` each; `n` is a multiple of 8.
+    ///
+    /// # Errors
+    /// As [`PackedWeights::from_blocks`].
+    pub fn gate_up(
+        device: &Device,
+        dtype: DType,
+        (n, k): (usize, usize),
+        gate: &[u8],
+        up: &[u8],
+    ) -> Result<Self, CudaError> {
+        const OP: &str = "packed_gemv";
+        let known = matches!(dtype, DType::Q4_0 | DType::Q4_1);
+        let bits = dtype.block_bytes();
+        ensure(known, OP, "bits of the weights", bits, "Q4_0 or Q4_1")?;
+        ensure(n.is_multiple_of(8), OP, "outputs", n, "a multiple of 8")?;
+        ensure(
+            gate.len() == up.len(),
+            OP,
+            "bytes of up",
+            up.len(),
+            gate.len(),
+        )?;
+        let eight = (8 * dtype.bytes_of(k).unwrap_or(0)).max(1);
+        let pairs = gate.chunks(eight).zip(up.chunks(eight));
+        let rows: Vec<u8> = pairs.flat_map(|(gate, up)| [gate, up].concat()).collect();
+        Self::from_blocks(device, dtype, (2 * n, k), &rows)
+    }
+
+    /// Outputs and inputs.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.n, self.k)
     }
 
     /// Bytes that a product reads.
@@ -179,8 +225,8 @@ impl PackedWeights {
             kind: Kind::Bits4(64),
             n,
             k,
-            codes: device.alloc(n * k / 2)?,
-            scales: device.alloc(n * k / 64 * 4)?,
+            codes: device.alloc(n.next_multiple_of(TILE) * k / 2)?,
+            scales: device.alloc(n.next_multiple_of(TILE) * k / 64 * 4)?,
         };
         super::fill_half(device, &weights.codes, seed, 60_000.0)?;
         super::fill_half(device, &weights.scales, seed + 1, 0.05)?;
@@ -216,10 +262,10 @@ pub fn packed_gemv(device: &Device, product: &PackedGemv<'_>) -> Result<(), Cuda
     if let Some(bias) = product.bias {
         fits(OP, "bias", bias, n, 4)?;
     }
-    let names = match product.weights.kind {
-        Kind::Bits8 => ("gemv_q8_store", "gemv_q8_store_16"),
-        Kind::Bits4(64) => ("gemv_q4_g64_store", "gemv_q4_g64_store_16"),
-        Kind::Bits4(_) => ("gemv_q4_g32_store", "gemv_q4_g32_store_16"),
+    let (few, many, group) = match product.weights.kind {
+        Kind::Bits8 => (["gemv_q8_store"; 3], "gemv_q8_store_16", 32),
+        Kind::Bits4(64) => (["gemv_q4_g64_store"; 3], "gemv_q4_g64_store_16", 64),
+        Kind::Bits4(_) => (["gemv_q4_g32_store"; 3], "gemv_q4_g32_store_16", 32),
     };
     let places = [
         product.weights.codes.address(),
@@ -232,19 +278,71 @@ pub fn packed_gemv(device: &Device, product: &PackedGemv<'_>) -> Result<(), Cuda
         pair(int(OP, "rows", rows)?, int(OP, "n", n)?),
         pair(int(OP, "k", k)?, 0.0f32),
     ];
+    if product.weights.kind == Kind::Bits8 {
+        let name = if rows <= 8 { few[0] } else { many };
+        return launch(device, (name, 256, 0, None), places, (rows, n, k));
+    }
+    let which = chosen(device, few, many, (rows, n, k), group)?;
+    launch(device, which, places, (rows, n, k))
+}
+
+/// Most bytes of rows that a block keeps: three blocks share a processor.
+const KEPT_BYTES: usize = 68 << 10;
+
+/// A kernel, how many threads and bytes of shared memory its blocks take, and how many of them share a processor where
+/// blocks take outputs in turn.
+pub(super) type Chosen = (&'static str, u32, u32, Option<usize>);
+
+/// Which kernels of few rows and many outputs run: all give the same bits. 0: three blocks share a processor and take
+/// outputs in turn; 1: two, which ask for twice as much ahead; 2: a block for each output. A bench asks for each.
+pub static PACKED_WAY: AtomicU8 = AtomicU8::new(0);
+
+/// Of the kernels for few rows, few rows and many outputs in two ways, and many rows.
+pub(super) fn chosen(
+    device: &Device,
+    few: [&'static str; 3],
+    many: &'static str,
+    (rows, n, k): (usize, usize, usize),
+    group: usize,
+) -> Result<Chosen, CudaError> {
+    let whole = k.next_multiple_of(STEP);
+    let kept = rows * (whole + 32) * 2;
+    // After the rows the sums of their groups.
+    let with_sums = kept + whole / group * 32;
+    if rows > 8 || with_sums > KEPT_BYTES {
+        return Ok((many, 256, 0, None));
+    }
+    let bytes = |kept| int("packed_gemv", "k", kept).map(i32::cast_unsigned);
+    let way = PACKED_WAY.load(Ordering::Relaxed);
+    let in_turn = n.div_ceil(TILE) > 3 * device.info().processors as usize;
+    Ok(match way {
+        0 if in_turn && few[1] != few[0] => (few[1], 288, bytes(with_sums)?, Some(3)),
+        1 if in_turn && few[2] != few[0] => (few[2], 288, bytes(with_sums)?, Some(2)),
+        _ => (few[0], 256, bytes(kept)?, None),
+    })
+}
+
+pub(super) fn launch(
+    device: &Device,
+    (name, threads, shared_bytes, resident): Chosen,
+    places: [u64; 9],
+    (rows, n, k): (usize, usize, usize),
+) -> Result<(), CudaError> {
     let kernel = Kernel {
         source: "gemv",
-        name: if rows <= 8 { names.0 } else { names.1 },
+        name,
     };
+    let most = resident.map(|blocks| device.info().processors as usize * blocks);
+    let blocks = n.div_ceil(TILE).min(most.unwrap_or(usize::MAX));
     let grid = Grid {
-        blocks: (int(OP, "n", n.div_ceil(16))?.cast_unsigned(), 1, 1),
-        threads: 256,
-        shared_bytes: 0,
+        blocks: (int("packed_gemv", "n", blocks)?.cast_unsigned(), 1, 1),
+        threads,
+        shared_bytes,
         early: true,
     };
     let args = Args::new().with_struct(&places);
-    // SAFETY: lengths were checked above, those of the weights when they were made.
-    unsafe { device.launch(kernel, grid, args, (kernel.name, &[rows, n, k])) }
+    // SAFETY: callers checked all lengths, those of the weights when they were made.
+    unsafe { device.launch(kernel, grid, args, (name, &[rows, n, k])) }
 }
 
 /// Blocks with random codes and scales of about 1/16.

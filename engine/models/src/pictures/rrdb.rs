@@ -12,6 +12,7 @@ use engine_tensor::ops::{
 use engine_tensor::{Cpu, Planes};
 
 use super::named::Named;
+use super::plain::{ConvWeights, DenseNetwork};
 use super::{PictureError, PictureFamily, PictureMemory, PictureModel};
 use crate::LoadError;
 
@@ -226,6 +227,42 @@ impl Rrdb {
         memory.give(z);
         Ok(x)
     }
+}
+
+/// The convolutions of a checkpoint of which [`Rrdb::load`] makes a model.
+pub(super) fn plain(named: &Named<'_>) -> Result<DenseNetwork, LoadError> {
+    let layout = LAYOUTS.iter().find(|layout| layout.is_of(named));
+    let layout = layout.ok_or(LoadError::NoConfig {
+        expected: "tensors of an RRDB network",
+    })?;
+    let conv = |name: &str| ConvWeights::of(named, name);
+    let dense = |block: usize, dense: usize| -> Result<[ConvWeights; 5], LoadError> {
+        let conv = |at: usize| conv(&layout.dense(block, dense, at));
+        Ok([conv(1)?, conv(2)?, conv(3)?, conv(4)?, conv(5)?])
+    };
+    let mut blocks = Vec::new();
+    while blocks.len() < BLOCKS_CAP {
+        let next = blocks.len();
+        let first = format!("{}.weight", layout.dense(next, 1, 1));
+        if named.shape(&first).is_none() {
+            break;
+        }
+        blocks.push([dense(next, 1)?, dense(next, 2)?, dense(next, 3)?]);
+    }
+    let first = conv(layout.first)?;
+    Ok(DenseNetwork {
+        unshuffle: match first.inputs {
+            12 => 2,
+            48 => 4,
+            _ => 1,
+        },
+        first,
+        trunk: conv(&layout.trunk.replace('#', &blocks.len().to_string()))?,
+        up: [conv(layout.up[0])?, conv(layout.up[1])?],
+        high: conv(layout.high)?,
+        last: conv(layout.last)?,
+        blocks,
+    })
 }
 
 /// A stretch of a side: where its window begins and how long it is, and the part that is kept.

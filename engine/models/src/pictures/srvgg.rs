@@ -9,6 +9,7 @@ use engine_tensor::Cpu;
 use engine_tensor::ops::{Activation, Conv2d, ConvEnd, conv2d, pixel_shuffle};
 
 use super::named::Named;
+use super::plain::ConvWeights;
 use super::{PictureError, PictureFamily, PictureMemory, PictureModel};
 use crate::LoadError;
 
@@ -78,6 +79,24 @@ impl Srvgg {
             widest_blocks,
         })
     }
+}
+
+/// The convolutions of a checkpoint of which [`Srvgg::load`] makes a model.
+pub(super) fn plain(named: &Named<'_>) -> Result<Vec<ConvWeights>, LoadError> {
+    let mut convs: Vec<ConvWeights> = Vec::new();
+    while convs.len() < CONVS_CAP {
+        let name = format!("body.{}", 2 * convs.len());
+        if named.shape(&format!("{name}.weight")).is_none() {
+            break;
+        }
+        let mut conv = ConvWeights::of(named, &name)?;
+        let slopes = format!("body.{}.weight", 2 * convs.len() + 1);
+        if named.shape(&slopes).is_some() {
+            conv.slopes = Some(named.values(&slopes, &[conv.outputs])?);
+        }
+        convs.push(conv);
+    }
+    Ok(convs)
 }
 
 impl PictureModel for Srvgg {

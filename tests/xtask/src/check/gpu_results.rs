@@ -32,7 +32,7 @@ const BARS: &[(&str, &str, &str)] = &[
         "> 795 tokens/s",
     ),
     (
-        "decode-llama-3-8b-q4-g64",
+        "decode-llama-3-8b-q4-g64-over-bf16",
         "Decode, batch 1, 4 bits in groups of 64, 8B shape",
         ">= 2.2 x bf16",
     ),
@@ -97,7 +97,10 @@ pub(crate) fn rendered<'a>(receipts: impl Iterator<Item = (&'a str, &'a str)>) -
             .flat_map(|(_, receipt)| receipt["rows"].as_array().into_iter().flatten())
     };
     for (name, about, asked) in BARS {
-        let Some(row) = rows().find(|row| row["name"] == **name) else {
+        // Of several runs one that had its peer beside it.
+        let named = || rows().filter(|row| row["name"] == **name);
+        let beside_peer = named().find(|row| !row["peer_value"].is_null());
+        let Some(row) = beside_peer.or_else(|| named().next()) else {
             writeln!(text, "| {about} | {asked} | - | - | - | - | unmeasured |").ok();
             continue;
         };

@@ -21,6 +21,7 @@ pub(super) fn upscale(
         model: args.model.clone(),
         crf: args.crf,
         preset: args.preset.clone(),
+        device: args.device,
         cache_folder: cli.cache.clone(),
     };
     let bars = Bars::new(cli.quiet || cli.json);
@@ -38,11 +39,12 @@ pub(super) fn upscale(
             (None, _) => String::new(),
         };
         say(&format!(
-            "{}  ({} x {} px, {frames}{}, {}, {})",
+            "{}  ({} x {} px, {frames}{} on {}, {}, {})",
             report.out.display(),
             report.width_px,
             report.height_px,
             report.model,
+            report.device,
             clock(report.wall_secs),
             size::show(report.peak_bytes)
         ));

@@ -151,6 +151,7 @@ impl VideoUpscale {
         };
         let report = join(&request, cancel, progress).map_err(failed)?;
         let mut notes = self.source.late_notes();
+        notes.extend(upscaler.notes());
         notes.extend(report.notes);
         let (width_px, height_px) = self.source.segment_format().size_px();
         Ok(VideoReport {
