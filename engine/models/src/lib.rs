@@ -11,6 +11,7 @@ mod config;
 mod dense;
 mod error;
 mod families;
+mod images;
 mod pictures;
 
 pub use dense::{DenseModel, DenseStream, LoadReport, Trace};
@@ -19,6 +20,10 @@ pub use engine_tensor::Affinity;
 pub use engine_tensor::ops::KvKind;
 pub use error::LoadError;
 pub use families::{FAMILIES, Family, family_of};
+pub use images::{
+    Condition, Posterior, Prefix, QwenImage21, QwenImage21Config, ResidualVae, ResidualVaeConfig,
+    load_qwen_image_21, load_residual_vae,
+};
 pub use pictures::{
     PICTURE_FAMILIES, PictureError, PictureFamily, PictureMemory, PictureModel, load_picture_model,
     picture_tensors_of_ncnn,

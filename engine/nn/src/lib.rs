@@ -8,6 +8,8 @@
 //! through a [`Runner`]; [`TokenModel`] is what a language model is to its users.
 
 mod attention;
+mod dit;
+mod flow;
 mod kv_cache;
 mod linear;
 mod norm;
@@ -17,6 +19,8 @@ mod token_model;
 mod token_sampler;
 
 pub use attention::{AttentionShape, AttentionTensors, SelfAttention};
+pub use dit::{AxesRope, TimestepWaves, modulated_layer_norm, rms_norm_in_place};
+pub use flow::{FlowMu, FlowShift, ScheduleError, flow_sigmas, flow_step, linear_sigmas};
 pub use kv_cache::{KvCache, StreamRow};
 pub use linear::Linear;
 pub use norm::RmsNorm;
