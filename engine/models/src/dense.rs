@@ -180,6 +180,11 @@ impl DenseModel {
         self.embed.weights().rows()
     }
 
+    /// Elements of a row of the residual stream.
+    pub fn hidden(&self) -> usize {
+        self.hidden
+    }
+
     /// A new, empty stream.
     pub fn stream(self: Arc<Self>) -> DenseStream {
         let (kind, kv_heads, head_dim) = self.kv;
