@@ -5,7 +5,8 @@
 //!
 //! Entry points: [`load_token_model`], or [`load_dense`] for several streams over one set of
 //! weights; [`FAMILIES`]. A family is one file under `families` and one line in that list. Models
-//! from picture to picture: [`load_picture_model`], [`PICTURE_FAMILIES`].
+//! from picture to picture: [`load_picture_model`], [`PICTURE_FAMILIES`]. Parts of models that draw
+//! pictures are loaded one by one: [`load_qwen_image_21`], [`load_residual_vae`] and their kin.
 
 mod config;
 mod dense;
@@ -22,9 +23,11 @@ pub use engine_tensor::ops::KvKind;
 pub use error::LoadError;
 pub use families::{FAMILIES, Family, family_of};
 pub use images::{
-    Condition, Flux2, Flux2Config, KlVae, KlVaeConfig, PlacedRows, Posterior, Prefix, QwenImage21,
-    QwenImage21Config, ResidualVae, ResidualVaeConfig, ZImage, ZImageConfig, load_flux2,
-    load_kl_vae, load_qwen_image_21, load_residual_vae, load_z_image,
+    CausalVae, CausalVaeConfig, Condition, Flux2, Flux2Config, Flux3, Flux3Config, Flux3Input,
+    KlVae, KlVaeConfig, PlacedRows, Posterior, Prefix, QwenImage, QwenImage21, QwenImage21Config,
+    QwenImageConfig, ResidualVae, ResidualVaeConfig, ZImage, ZImageConfig, load_causal_vae,
+    load_flux2, load_flux3, load_kl_vae, load_qwen_image, load_qwen_image_21, load_residual_vae,
+    load_z_image,
 };
 pub use pictures::{
     PICTURE_FAMILIES, PictureError, PictureFamily, PictureMemory, PictureModel, load_picture_model,

@@ -91,6 +91,31 @@ pub fn linear_sigmas(steps: usize) -> Vec<f64> {
     (0..steps).map(|at| 1.0 + stride * at as f64).collect()
 }
 
+/// Sigmas in even steps between the ends of a shifted schedule of a thousand trained timesteps: what a
+/// schedule takes when it is given a count of steps only.
+pub fn even_sigmas(steps: usize, shift: FlowShift) -> Vec<f64> {
+    let (most, least) = (shift.of(1.0), shift.of(0.001));
+    let last = steps.saturating_sub(1).max(1) as f64;
+    let of = |at: usize| most + at as f64 * (least - most) / last;
+    (0..steps).map(of).collect()
+}
+
+/// `u + guidance * (c - u)` of the velocities `c` with the prompt and `u` without, each token of `cols`
+/// brought back to the length that it has in `c`.
+pub fn guided_keeping_norm(with: &[f32], without: &[f32], guidance: f32, cols: usize) -> Vec<f32> {
+    let mut guided = Vec::with_capacity(with.len());
+    let cols = cols.max(1);
+    for (with, without) in with.chunks(cols).zip(without.chunks(cols)) {
+        let pairs = with.iter().zip(without);
+        let mixed: Vec<f32> = pairs.map(|(c, u)| u + guidance * (c - u)).collect();
+        let length = |row: &[f32]| row.iter().map(|x| x * x).sum::<f32>().sqrt();
+        let now = length(&mixed);
+        let scale = if now > 0.0 { length(with) / now } else { 1.0 };
+        guided.extend(mixed.iter().map(|x| x * scale));
+    }
+    guided
+}
+
 /// The sigmas of a run: `grid` shifted, stretched so that the last is `terminal` where there is one, then 0.
 ///
 /// # Errors

@@ -55,6 +55,18 @@ impl Fixture {
         self.compare((call, name), got, &expected[start..start + got.len()]);
     }
 
+    /// `got` against output `name` of a call with one limit for all outputs; large values are rounded in the
+    /// reference, which is in f32.
+    #[track_caller]
+    pub(crate) fn check_within(&self, call: &str, name: &str, got: &[f32]) {
+        let expected = self.output(call, name);
+        assert_eq!(got.len(), expected.len(), "{call}.{name}");
+        let largest = expected.iter().fold(0f32, |a, b| a.max(b.abs()));
+        let limit = self.meta["calls"][call]["atol"].as_f64().unwrap();
+        let limit = limit + 2e-6 * f64::from(largest);
+        self.compare_to((call, name), got, &expected, limit);
+    }
+
     fn output(&self, call: &str, name: &str) -> Vec<f32> {
         let full = self.expected.tensor(&format!("{call}.{name}")).unwrap();
         full.to_f32().unwrap()
@@ -63,6 +75,11 @@ impl Fixture {
     #[track_caller]
     fn compare(&self, (call, name): (&str, &str), got: &[f32], expected: &[f32]) {
         let limit = self.meta["calls"][call]["atol"][name].as_f64().unwrap();
+        self.compare_to((call, name), got, expected, limit);
+    }
+
+    #[track_caller]
+    fn compare_to(&self, (call, name): (&str, &str), got: &[f32], expected: &[f32], limit: f64) {
         let pairs = got.iter().zip(expected);
         let worst = pairs.fold(0f64, |worst, (a, b)| {
             let difference = (f64::from(*a) - f64::from(*b)).abs();

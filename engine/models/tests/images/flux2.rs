@@ -7,7 +7,7 @@ use engine_tensor::Cpu;
 
 use crate::fixture::Fixture;
 
-fn places(values: &[f32]) -> Vec<[f64; 4]> {
+pub(crate) fn places(values: &[f32]) -> Vec<[f64; 4]> {
     let rows = values.as_chunks::<4>().0.iter();
     rows.map(|row| row.map(f64::from)).collect()
 }

@@ -4,6 +4,9 @@
 
 mod fixture;
 mod flux2;
+mod flux3;
+mod qwen_image;
 mod qwen_image_21;
+mod schedulers;
 mod texts;
 mod z_image;
