@@ -219,17 +219,18 @@ impl KRun {
     }
 }
 
+/// In f32 and in the order of the reference: without any signal at the begin, what cancels is thousands of
+/// times larger than what is left.
 fn walk(sigma: f64, next: f64, kind: Prediction, x: &mut [f32], output: &[f32]) {
+    let (sigma, next) = (sigma as f32, next as f32);
+    let square = sigma * sigma + 1.0;
     for (x, output) in x.iter_mut().zip(output) {
-        let (at, output) = (f64::from(*x), f64::from(*output));
         let picture = match kind {
-            Prediction::Noise | Prediction::Flow => at - sigma * output,
-            Prediction::Velocity => {
-                let square = sigma * sigma + 1.0;
-                at / square - output * sigma / square.sqrt()
-            }
+            Prediction::Noise | Prediction::Flow => *x - sigma * output,
+            Prediction::Velocity => output * (-sigma / square.sqrt()) + *x / square,
         };
-        *x = (at + (at - picture) / sigma * (next - sigma)) as f32;
+        let slope = (*x - picture) / sigma;
+        *x += slope * (next - sigma);
     }
 }
 

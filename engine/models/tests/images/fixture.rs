@@ -89,7 +89,6 @@ impl Fixture {
                 worst.max(difference)
             }
         });
-        println!("{call}.{name}: {worst:e} of {limit:e}");
         assert!(
             worst <= limit,
             "{call}.{name}: differs by {worst:e}, limit {limit:e}"
