@@ -180,6 +180,11 @@ impl DenseModel {
         self.embed.weights().rows()
     }
 
+    /// Elements of a row of the residual stream.
+    pub fn hidden(&self) -> usize {
+        self.hidden
+    }
+
     /// A new, empty stream.
     pub fn stream(self: Arc<Self>) -> DenseStream {
         let (kind, kv_heads, head_dim) = self.kv;
@@ -289,25 +294,60 @@ impl DenseModel {
         let len = rows.len() * self.hidden;
         let (mut x, mut normed, mut out) = (vec![0.0; len], vec![0.0; len], vec![0.0; len]);
         embedding(&self.cpu, self.embed.weights(), ids, &mut x).map_err(fault)?;
-        for (index, layer) in self.layers.iter().enumerate() {
+        for index in 0..self.layers.len() {
             cancel.check()?;
             keep(&mut trace, index, &x);
-            let mut run = || -> Result<(), TensorError> {
-                layer.attention_norm.run(&self.cpu, &x, &mut normed)?;
-                let at = (&mut *caches, index);
-                layer
-                    .attention
-                    .run(runner, (&normed, &mut out), &table, rows, at)?;
-                add(&self.cpu, &mut x, &out)?;
-                layer.mlp_norm.run(&self.cpu, &x, &mut normed)?;
-                layer.mlp.run(runner, &normed, &mut out)?;
-                add(&self.cpu, &mut x, &out)
-            };
-            run().map_err(fault)?;
+            let scratch = (&mut normed[..], &mut out[..]);
+            self.block(runner, caches, (rows, &table), index, (&mut x, scratch))
+                .map_err(fault)?;
         }
         self.norm.run(&self.cpu, &x, &mut normed).map_err(fault)?;
         keep(&mut trace, self.layers.len(), &normed);
         Ok(normed)
+    }
+
+    /// The residual stream after the first `blocks` layers: `[rows, hidden]`.
+    fn blocks(
+        &self,
+        runner: &mut Runner,
+        caches: &mut [&mut KvCache],
+        (rows, ids): (&[StreamRow], &[u32]),
+        blocks: usize,
+        cancel: &CancelToken,
+    ) -> Result<Vec<f32>, ModelError> {
+        let last = rows.iter().map(|row| row.position).max().unwrap_or(0);
+        let table = self.table(last + 1);
+        let mut x = vec![0.0; rows.len() * self.hidden];
+        let (mut normed, mut out) = (x.clone(), x.clone());
+        embedding(&self.cpu, self.embed.weights(), ids, &mut x).map_err(fault)?;
+        for index in 0..blocks.min(self.layers.len()) {
+            cancel.check()?;
+            let scratch = (&mut normed[..], &mut out[..]);
+            self.block(runner, caches, (rows, &table), index, (&mut x, scratch))
+                .map_err(fault)?;
+        }
+        Ok(x)
+    }
+
+    /// Layer `index` over `x: [rows, hidden]`.
+    fn block(
+        &self,
+        runner: &mut Runner,
+        caches: &mut [&mut KvCache],
+        (rows, table): (&[StreamRow], &RopeTable),
+        index: usize,
+        (x, (normed, out)): (&mut [f32], (&mut [f32], &mut [f32])),
+    ) -> Result<(), TensorError> {
+        let layer = &self.layers[index];
+        layer.attention_norm.run(&self.cpu, x, normed)?;
+        let at = (&mut *caches, index);
+        layer
+            .attention
+            .run(runner, (normed, out), table, rows, at)?;
+        add(&self.cpu, x, out)?;
+        layer.mlp_norm.run(&self.cpu, x, normed)?;
+        layer.mlp.run(runner, normed, out)?;
+        add(&self.cpu, x, out)
     }
 
     /// `[rows, vocab]` of `hidden: [rows, hidden]`.
@@ -419,6 +459,37 @@ impl DenseStream {
         let logits = self.run(tokens, Wanted::All, cancel, Some(&mut hidden))?;
         let logits = logits.to_vec();
         Ok(Trace { hidden, logits })
+    }
+
+    /// The residual stream of a text after its first `blocks` blocks, before any norm: `[tokens, hidden]`.
+    /// Nothing is kept in the stream, which must be empty.
+    ///
+    /// # Errors
+    /// As [`TokenModel::extend`]; `NotANumber` for more blocks than there are, or a stream with tokens.
+    pub fn states_after(
+        &mut self,
+        tokens: &[u32],
+        blocks: usize,
+        cancel: &CancelToken,
+    ) -> Result<Vec<f32>, ModelError> {
+        let model = Arc::clone(&self.model);
+        if blocks > model.layers.len() || self.cache.tokens() != 0 {
+            return Err(ModelError::NotANumber(format!(
+                "cannot give the states after block {blocks}: expected at most {} and an empty stream",
+                model.layers.len()
+            )));
+        }
+        model.check(tokens, 0)?;
+        let rows: Vec<StreamRow> = (0..tokens.len())
+            .map(|position| StreamRow {
+                stream: 0,
+                position,
+            })
+            .collect();
+        let caches = &mut [&mut self.cache];
+        let states = model.blocks(&mut self.runner, caches, (&rows, tokens), blocks, cancel);
+        self.cache.truncate(0);
+        states
     }
 
     fn run(

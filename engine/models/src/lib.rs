@@ -5,13 +5,16 @@
 //!
 //! Entry points: [`load_token_model`], or [`load_dense`] for several streams over one set of
 //! weights; [`FAMILIES`]. A family is one file under `families` and one line in that list. Models
-//! from picture to picture: [`load_picture_model`], [`PICTURE_FAMILIES`].
+//! from picture to picture: [`load_picture_model`], [`PICTURE_FAMILIES`]. Parts of models that draw
+//! pictures are loaded one by one: [`load_qwen_image_21`], [`load_residual_vae`] and their kin.
 
 mod config;
 mod dense;
 mod error;
 mod families;
+mod images;
 mod pictures;
+mod texts;
 
 pub use dense::{DenseModel, DenseStream, LoadReport, Trace};
 pub use engine_nn::Activations;
@@ -19,9 +22,19 @@ pub use engine_tensor::Affinity;
 pub use engine_tensor::ops::KvKind;
 pub use error::LoadError;
 pub use families::{FAMILIES, Family, family_of};
+pub use images::{
+    CausalVae, CausalVaeConfig, Condition, Flux2, Flux2Config, Flux3, Flux3Config, Flux3Input,
+    KlVae, KlVaeConfig, PlacedRows, Posterior, Prefix, QwenImage, QwenImage21, QwenImage21Config,
+    QwenImageConfig, ResidualVae, ResidualVaeConfig, ZImage, ZImageConfig, load_causal_vae,
+    load_flux2, load_flux3, load_kl_vae, load_qwen_image, load_qwen_image_21, load_residual_vae,
+    load_z_image,
+};
 pub use pictures::{
     ConvWeights, DenseNetwork, PICTURE_FAMILIES, PictureError, PictureFamily, PictureMemory,
     PictureModel, PictureWeights, load_picture_model, picture_tensors_of_ncnn, picture_weights,
+};
+pub use texts::{
+    ClipText, ClipTextConfig, ClipTextStates, T5Config, T5Encoder, load_clip_text, load_t5_encoder,
 };
 
 use std::sync::Arc;

@@ -297,3 +297,27 @@ fn a_token_model_keeps_the_context_asked_for() {
         "cannot load the model for 513 tokens: expected at most 512"
     );
 }
+
+#[test]
+fn states_after_a_block_are_those_on_the_way_through() {
+    let cancel = CancelToken::new();
+    for fixture in FIXTURES {
+        let ids = text(3, 20);
+        let trace = stream(fixture).trace(&ids, &cancel).unwrap();
+        let layers = trace.hidden.len() - 1;
+        let mut stream = stream(fixture);
+        for (blocks, hidden) in trace.hidden[..layers].iter().enumerate() {
+            let states = stream.states_after(&ids, blocks, &cancel).unwrap();
+            assert_eq!(
+                bits(&states),
+                bits(hidden),
+                "{fixture} after block {blocks}"
+            );
+            assert_eq!(stream.cached_tokens(), 0);
+        }
+        assert!(stream.states_after(&ids, layers + 1, &cancel).is_err());
+        assert!(stream.states_after(&[], 1, &cancel).is_err());
+        stream.extend(&ids, &cancel).unwrap();
+        assert!(stream.states_after(&ids, 1, &cancel).is_err());
+    }
+}

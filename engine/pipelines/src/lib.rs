@@ -1,8 +1,8 @@
-//! Whole generation recipes over the engine's models: text, speech, and larger pictures.
+//! Whole generation recipes over the engine's models: text, speech, pictures and larger pictures.
 //!
 //! Entry points: [`TextPipeline`] (tokenizer, chat template and a language model together),
 //! [`Tokenizer`], [`ChatTemplate`], [`Constraint`], [`TextStream`]; [`SpeechPipeline`]; [`Upscaler`]
-//! (pictures at twice their size).
+//! (pictures at twice their size); [`ImagePipeline`] (pictures from prompts).
 //!
 //! Must not know: workflows, projects, servers; how a model computes its logits.
 //!
@@ -12,6 +12,7 @@
 
 mod constraint;
 mod device;
+mod image;
 mod inspect;
 mod speech;
 mod stream;
@@ -28,6 +29,10 @@ pub use engine_weights::{DtypeUse, Inspection, WeightsError};
 pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
 pub use device::{DEVICE_VARIABLE, DeviceChoice, DeviceError};
 pub use engine_onnx::runtime_path;
+pub use image::{
+    IMAGE_FAMILIES, ImageError, ImageLimits, ImageOptions, ImagePipeline, ImageRequest, ImageStep,
+    KeptLatent, Latent, RgbaImage,
+};
 pub use inspect::{ModelInspection, inspect_model};
 pub use speech::{
     Accent, English, LeftOut, Pause, Sentence, Speech, SpeechError, SpeechFiles, SpeechPipeline,

@@ -305,6 +305,14 @@ impl Tokenizer {
         self.ids(text, false)
     }
 
+    /// Tokens of a text as it stands, in which names of special tokens become those tokens.
+    ///
+    /// # Errors
+    /// [`TokenizerError::Refused`].
+    pub fn encode_marked(&self, text: &str) -> Result<Vec<u32>, TokenizerError> {
+        self.ids(text, true)
+    }
+
     fn ids(&self, text: &str, marks: bool) -> Result<Vec<u32>, TokenizerError> {
         let encoding =
             self.inner

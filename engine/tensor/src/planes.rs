@@ -176,6 +176,53 @@ impl Planes {
         Ok(out)
     }
 
+    /// Puts `rows`, `[height * width, channels]`, into the first channels.
+    ///
+    /// # Errors
+    /// `Shape` when there are more channels than planes, or `rows` are not whole pixels.
+    pub fn fill_rows(&mut self, rows: &[f32]) -> Result<(), TensorError> {
+        let pixels = self.size.height * self.size.width;
+        let channels = rows.len() / pixels;
+        expect(
+            "planes",
+            "rows of whole pixels",
+            rows.len(),
+            channels * pixels,
+        )?;
+        if channels == 0 || channels > self.size.blocks * BLOCK {
+            expect("planes", "channels", channels, self.size.blocks * BLOCK)?;
+        }
+        for (pixel, row) in rows.chunks_exact(channels).enumerate() {
+            let (y, x) = (pixel / self.size.width, pixel % self.size.width);
+            for (block, values) in row.chunks(BLOCK).enumerate() {
+                let at = self.size.at(block, y, x);
+                self.data[at].0[..values.len()].copy_from_slice(values);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first `channels` as `[height * width, channels]`.
+    ///
+    /// # Errors
+    /// `Shape` when there are fewer.
+    pub fn rows(&self, channels: usize) -> Result<Vec<f32>, TensorError> {
+        if channels > self.size.blocks * BLOCK {
+            expect("planes", "channels", channels, self.size.blocks * BLOCK)?;
+        }
+        let mut out = Vec::with_capacity(channels * self.size.height * self.size.width);
+        for y in 0..self.size.height {
+            for x in 0..self.size.width {
+                for first in (0..channels).step_by(BLOCK) {
+                    let at = self.size.at(first / BLOCK, y, x);
+                    let count = BLOCK.min(channels - first);
+                    out.extend_from_slice(&self.data[at].0[..count]);
+                }
+            }
+        }
+        Ok(out)
+    }
+
     /// All blocks.
     pub fn all(&self) -> PlanesRef<'_> {
         PlanesRef {
@@ -317,6 +364,13 @@ mod tests {
         let values: Vec<f32> = (1..=18 * 5 * 3).map(|value| value as f32).collect();
         let mut planes = Planes::zeros(2, 5, 3).unwrap();
         planes.fill(&values).unwrap();
+        assert_eq!(planes.values(18).unwrap(), values);
+        let rows = planes.rows(18).unwrap();
+        let turned: Vec<f32> = (0..15 * 18)
+            .map(|at| values[at % 18 * 15 + at / 18])
+            .collect();
+        assert_eq!(rows, turned);
+        planes.fill_rows(&rows).unwrap();
         assert_eq!(planes.values(18).unwrap(), values);
         let sum: f32 = planes.data.iter().flat_map(|pixel| pixel.0).sum();
         assert_eq!(sum, values.iter().sum());

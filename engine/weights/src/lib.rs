@@ -25,6 +25,7 @@ mod metadata;
 mod ncnn;
 pub mod quant;
 mod safetensors;
+mod scaled;
 mod sniff;
 mod table;
 
@@ -36,4 +37,5 @@ pub use inspect::{DtypeUse, Inspection, inspect};
 pub use metadata::{Array, ArrayKind, Metadata, MetadataError, Value};
 pub use ncnn::{Ncnn, NcnnLayer};
 pub use safetensors::{HEADER_CAP_BYTES, SafeTensors, safetensors_bytes, write_safetensors};
+pub use scaled::ScaledRows;
 pub use sniff::open;

@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use flow_studio::DeviceChoice;
 
 use crate::commands::{
-    BenchArgs, CLUSTER_EXAMPLES, ClusterCommand, MCP_EXAMPLES, McpArgs, ModelsCommand, RebuildArgs,
-    SERVE_EXAMPLES, SPEAK_EXAMPLES, ServeArgs, SpeakArgs, WorkerArgs,
+    BenchArgs, CLUSTER_EXAMPLES, ClusterCommand, IMAGE_EXAMPLES, ImageArgs, MCP_EXAMPLES, McpArgs,
+    ModelsCommand, RebuildArgs, SERVE_EXAMPLES, SPEAK_EXAMPLES, ServeArgs, SpeakArgs, WorkerArgs,
 };
 
 /// Turn a premise into a finished film on your own machine.
@@ -45,6 +45,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  longtake rebuild lighthouse.mp4\n  longtake rebuild lighthouse.mp4 --stills pictures --out again.mp4"
     )]
     Rebuild(RebuildArgs),
+    /// Draw pictures from words
+    #[command(after_help = IMAGE_EXAMPLES)]
+    Image(Box<ImageArgs>),
     /// Make a picture or video twice as wide and high
     #[command(after_help = UPSCALE_EXAMPLES)]
     Upscale(UpscaleArgs),

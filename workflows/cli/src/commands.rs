@@ -2,6 +2,7 @@
 
 mod bench;
 mod cluster;
+mod image;
 mod models;
 mod project;
 mod rebuild;
@@ -26,6 +27,7 @@ use crate::size;
 
 pub(crate) use bench::BenchArgs;
 pub(crate) use cluster::{CLUSTER_EXAMPLES, ClusterCommand, WorkerArgs};
+pub(crate) use image::{IMAGE_EXAMPLES, ImageArgs};
 pub(crate) use models::ModelsCommand;
 pub(crate) use rebuild::RebuildArgs;
 pub(crate) use serve::{MCP_EXAMPLES, McpArgs, SERVE_EXAMPLES, ServeArgs};
@@ -36,6 +38,7 @@ pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioErr
     match &cli.command {
         Command::Film(args) => film(cli, args, cancel),
         Command::Rebuild(args) => rebuild::rebuild(cli, args, cancel),
+        Command::Image(args) => image::image(cli, args, cancel),
         Command::Upscale(args) => upscale::upscale(cli, args, cancel),
         Command::Run(args) => run(cli, args, cancel),
         Command::Plan(args) => plan(cli, args),

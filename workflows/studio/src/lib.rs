@@ -12,6 +12,7 @@ mod cluster;
 mod command;
 mod config;
 pub mod desk;
+mod draw;
 mod enlarge;
 mod error;
 mod events;
@@ -49,6 +50,7 @@ pub use cluster::{
 };
 pub use command::{Command, Edit, Job, Kind, System};
 pub use config::{cache_folder, cluster_of_environment};
+pub use draw::{DrawReport, DrawRequest, DrawnPicture, draw};
 pub use engine_hub::{FileFormat, FileInfo, FileState, FileVerdict, ModelEntry, ModelState};
 /// The devices that `longtake upscale` can be told.
 pub use engine_pipelines::DeviceChoice;

@@ -1,0 +1,410 @@
+//! Pictures from prompts.
+//!
+//! A picture is a function of the model and the request: the same seed gives the same bytes, whatever was
+//! drawn before, with any number of threads, and also when it was cut short and went on from a kept latent.
+
+mod error;
+mod family;
+mod kept;
+mod noise;
+mod preview;
+mod prompt;
+mod sketch;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use engine_base::{CancelToken, Cancelled, ContentHash};
+use serde_json::Value;
+
+pub use self::error::ImageError;
+use self::family::ImageFamily;
+pub use self::family::{ImageLimits, Latent};
+pub use self::kept::KeptLatent;
+use self::preview::PreviewWeights;
+use self::sketch::Sketch;
+
+/// Families that pictures are drawn with.
+pub const IMAGE_FAMILIES: &[&str] = &["qwen_image_21"];
+
+/// Most steps of a run.
+const MOST_STEPS: u32 = 1000;
+/// Memory that decoding may take for a level, in bytes.
+const WORK_BYTES: usize = 1 << 30;
+
+/// How a picture model is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageOptions {
+    /// Threads; 0 for one per processor. Results do not depend on it.
+    pub threads: usize,
+    /// Weights of the text encoder (a file or folder), for models that come without one.
+    pub text_encoder: Option<PathBuf>,
+    /// Memory that decoding may take for a level of its network, in bytes: beyond that it works in windows.
+    pub work_bytes: usize,
+}
+
+impl Default for ImageOptions {
+    fn default() -> Self {
+        Self {
+            threads: 0,
+            text_encoder: None,
+            work_bytes: WORK_BYTES,
+        }
+    }
+}
+
+/// What is to be drawn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ImageRequest {
+    /// What is seen.
+    pub prompt: String,
+    /// What is not to be seen; used where there is guidance.
+    pub negative: String,
+    /// Width; 0 for the model's own.
+    pub width_px: u32,
+    /// Height; 0 for the model's own.
+    pub height_px: u32,
+    /// Decides the noise that is begun with.
+    pub seed: u64,
+    /// Steps; the model's own when `None`.
+    pub steps: Option<u32>,
+    /// How far the prompt is followed beyond the negative one; 1 is no guidance; the model's own when `None`.
+    pub guidance: Option<f32>,
+}
+
+/// A step that was done.
+#[derive(Debug, Clone, Copy)]
+pub struct ImageStep<'a> {
+    /// Which, from 1.
+    pub step: u32,
+    /// Of how many.
+    pub of: u32,
+    /// The latent after it.
+    pub latent: &'a Latent,
+}
+
+/// A picture of 8 bits a channel, straight alpha, rows from the top.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RgbaImage {
+    /// Width.
+    pub width_px: u32,
+    /// Height.
+    pub height_px: u32,
+    /// `[height, width, 4]`.
+    pub rgba: Vec<u8>,
+    /// What went on differently, for people: a prompt that was cut.
+    pub notes: Vec<String>,
+}
+
+/// A model that draws pictures.
+#[derive(Debug)]
+pub struct ImagePipeline {
+    family: Box<dyn ImageFamily>,
+    folder: PathBuf,
+    preview: OnceLock<PreviewWeights>,
+}
+
+/// -1..1 to 0..=255.
+fn to_byte(value: f32) -> u8 {
+    (value * 127.5 + 127.5).clamp(0.0, 255.0).round() as u8
+}
+
+impl ImagePipeline {
+    /// The model in `folder`: laid out like diffusers' (`model_index.json`), or the small model of our own
+    /// (`config.json` and `sketch.safetensors`).
+    ///
+    /// # Errors
+    /// [`ImageError`]: what the folder is instead, the family it is of, a part that is missing by name, or
+    /// what is wrong with its weights.
+    pub fn open(folder: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
+        Ok(Self {
+            family: open_family(folder, options)?,
+            folder: folder.to_owned(),
+            preview: OnceLock::new(),
+        })
+    }
+
+    /// Name of its family.
+    pub fn family(&self) -> &'static str {
+        self.family.id()
+    }
+
+    /// What it can draw, and draws when nothing else is asked for.
+    pub fn limits(&self) -> &ImageLimits {
+        self.family.limits()
+    }
+
+    /// The request with the model's own values filled in, checked.
+    ///
+    /// # Errors
+    /// `Size`, with the nearest that can be drawn; `Request`.
+    pub fn settle(&self, request: &ImageRequest) -> Result<ImageRequest, ImageError> {
+        let limits = self.family.limits();
+        let mut settled = request.clone();
+        if settled.width_px == 0 {
+            settled.width_px = limits.size_px.0;
+        }
+        if settled.height_px == 0 {
+            settled.height_px = limits.size_px.1;
+        }
+        check_size(limits, (settled.width_px, settled.height_px))?;
+        let steps = request.steps.unwrap_or(limits.steps);
+        if steps == 0 || steps > MOST_STEPS {
+            return Err(ImageError::Request {
+                what: "the number of steps",
+                got: steps.to_string(),
+                expected: format!("1 to {MOST_STEPS}"),
+            });
+        }
+        let guidance = request.guidance.unwrap_or(limits.guidance);
+        if !(0.0..=100.0).contains(&guidance) {
+            return Err(ImageError::Request {
+                what: "guidance",
+                got: guidance.to_string(),
+                expected: "0 to 100".to_owned(),
+            });
+        }
+        settled.steps = Some(steps);
+        settled.guidance = Some(guidance);
+        Ok(settled)
+    }
+
+    /// A short name of what `request` draws with this model: latents that were kept for another one are
+    /// refused. The model counts by its folder's files and their lengths.
+    ///
+    /// # Errors
+    /// As [`ImagePipeline::settle`].
+    pub fn mark(&self, request: &ImageRequest) -> Result<String, ImageError> {
+        let request = self.settle(request)?;
+        let mut files: Vec<String> = Vec::new();
+        for entry in self.folder.read_dir().into_iter().flatten().flatten() {
+            let len = entry.metadata().map_or(0, |about| about.len());
+            files.push(format!("{} {len}", entry.file_name().display()));
+        }
+        files.sort();
+        let text = format!("{} {request:?} {files:?}", self.family());
+        Ok(ContentHash::of(text.as_bytes()).to_hex())
+    }
+
+    /// Draws `request`. `on_step` is called after every step and may end the run.
+    ///
+    /// # Errors
+    /// [`ImageError`]: what is wrong with the request; `NotANumber` with the step; `Cancelled`.
+    pub fn draw(
+        &self,
+        request: &ImageRequest,
+        on_step: &mut dyn FnMut(ImageStep<'_>) -> ControlFlow<()>,
+    ) -> Result<RgbaImage, ImageError> {
+        self.draw_from(request, None, &CancelToken::new(), on_step)
+    }
+
+    /// The same from a latent that was kept of an earlier run of this request.
+    ///
+    /// # Errors
+    /// As [`ImagePipeline::draw`]; `Kept` for a latent of another size or too many steps.
+    pub fn draw_from(
+        &self,
+        request: &ImageRequest,
+        kept: Option<KeptLatent>,
+        cancel: &CancelToken,
+        on_step: &mut dyn FnMut(ImageStep<'_>) -> ControlFlow<()>,
+    ) -> Result<RgbaImage, ImageError> {
+        let request = self.settle(request)?;
+        let (steps, guidance) = (request.steps.unwrap_or(1), request.guidance.unwrap_or(1.0));
+        let size_px = (request.width_px, request.height_px);
+        let (height, width, channels) = self.family.latent_size(size_px);
+        let sigmas = self.family.sigmas(steps, (height, width))?;
+        let of = sigmas.len().saturating_sub(1) as u32;
+        let KeptLatent {
+            step: done,
+            mut latent,
+        } = kept.unwrap_or_else(|| KeptLatent {
+            step: 0,
+            latent: Latent {
+                height,
+                width,
+                channels,
+                values: noise::noise(request.seed, height * width * channels),
+            },
+        });
+        let sizes = (latent.height, latent.width, latent.channels);
+        if sizes != (height, width, channels)
+            || latent.values.len() != height * width * channels
+            || done > of
+        {
+            return Err(ImageError::Kept(format!(
+                "it is of {} x {} x {} values after step {done}, expected {height} x {width} x \
+                 {channels} and at most step {of}",
+                latent.height, latent.width, latent.channels
+            )));
+        }
+        check_numbers(&latent, (done, of))?;
+        let guided = (guidance - 1.0).abs() > f32::EPSILON;
+        let both = [request.prompt.as_str(), request.negative.as_str()];
+        let prompts = if guided { &both[..] } else { &both[..1] };
+        let mut notes = Vec::new();
+        let mut denoiser = self.family.begin(prompts, &mut notes, cancel)?;
+        let pairs = sigmas.windows(2).zip(1u32..).skip(done as usize);
+        for (pair, step) in pairs {
+            let velocities = denoiser.velocities(&latent, pair[0], pair[1], cancel)?;
+            let velocity = guide(velocities, guidance);
+            engine_nn::flow_step(&mut latent.values, &velocity, pair[0], pair[1]);
+            check_numbers(&latent, (step, of))?;
+            let latent = &latent;
+            if on_step(ImageStep { step, of, latent }).is_break() {
+                return Err(Cancelled.into());
+            }
+        }
+        let planes = self.family.decode(&latent, cancel)?;
+        if planes.iter().any(|value| !value.is_finite()) {
+            return Err(ImageError::NotANumber { step: of, of });
+        }
+        let pixels = planes.len() / 4;
+        let mut rgba = vec![0; planes.len()];
+        for (at, byte) in rgba.iter_mut().enumerate() {
+            *byte = to_byte(planes[at % 4 * pixels + at / 4]);
+        }
+        Ok(RgbaImage {
+            width_px: request.width_px,
+            height_px: request.height_px,
+            rgba,
+            notes,
+        })
+    }
+
+    /// A small picture of a latent, without the autoencoder: one pixel for each of the latent's.
+    ///
+    /// # Errors
+    /// `Tensor` when the model cannot run.
+    pub fn preview(&self, latent: &Latent) -> Result<RgbaImage, ImageError> {
+        let weights = match (self.family.preview_weights(), self.preview.get()) {
+            (Some(weights), _) => weights,
+            (None, Some(weights)) => weights,
+            (None, None) => {
+                let fitted = preview::fit(self.family.as_ref())?;
+                self.preview.get_or_init(|| fitted)
+            }
+        };
+        Ok(RgbaImage {
+            width_px: latent.width as u32,
+            height_px: latent.height as u32,
+            rgba: preview::draw(weights, latent),
+            notes: Vec::new(),
+        })
+    }
+}
+
+/// `u + guidance * (c - u)` of a prompt's velocity and the negative one's, where there are two.
+fn guide(mut velocities: Vec<Vec<f32>>, guidance: f32) -> Vec<f32> {
+    let negative = if velocities.len() > 1 {
+        velocities.pop()
+    } else {
+        None
+    };
+    let mut velocity = velocities.pop().unwrap_or_default();
+    if let Some(negative) = negative {
+        for (with, without) in velocity.iter_mut().zip(negative) {
+            *with = without + guidance * (*with - without);
+        }
+    }
+    velocity
+}
+
+fn check_numbers(latent: &Latent, (step, of): (u32, u32)) -> Result<(), ImageError> {
+    if latent.values.iter().all(|value| value.is_finite()) {
+        Ok(())
+    } else {
+        Err(ImageError::NotANumber { step, of })
+    }
+}
+
+/// `Ok` for a size that can be drawn.
+fn check_size(limits: &ImageLimits, (width_px, height_px): (u32, u32)) -> Result<(), ImageError> {
+    let step = limits.step_px.max(1);
+    let fits = |side: u32| side >= limits.least_side_px && side.is_multiple_of(step);
+    let pixels = u64::from(width_px) * u64::from(height_px);
+    if fits(width_px) && fits(height_px) && pixels <= limits.most_px {
+        return Ok(());
+    }
+    let why = if pixels > limits.most_px {
+        format!("that is {pixels} px, expected at most {}", limits.most_px)
+    } else {
+        let least = limits.least_side_px;
+        format!("expected sides of {least} px or more that are multiples of {step}")
+    };
+    // As near as the shape allows: first shrunk to the area, then rounded to the lattice.
+    let shrink = (limits.most_px as f64 / pixels.max(1) as f64)
+        .sqrt()
+        .min(1.0);
+    let round = |side: u32| {
+        let wanted = f64::from(side) * shrink;
+        let steps = (wanted / f64::from(step)).round().max(1.0) as u32;
+        (steps * step).max(limits.least_side_px.next_multiple_of(step))
+    };
+    let (mut width, mut height) = (round(width_px), round(height_px));
+    while u64::from(width) * u64::from(height) > limits.most_px {
+        let larger = if width >= height {
+            &mut width
+        } else {
+            &mut height
+        };
+        *larger -= step;
+    }
+    Err(ImageError::Size {
+        width_px,
+        height_px,
+        why,
+        nearest_width_px: width,
+        nearest_height_px: height,
+    })
+}
+
+fn read_json(path: &Path) -> Result<Value, ImageError> {
+    let text = std::fs::read(path).map_err(|source| ImageError::Io {
+        what: "read the configuration",
+        source,
+        path: path.to_owned(),
+    })?;
+    serde_json::from_slice(&text).map_err(|error| ImageError::Config {
+        reason: error.to_string(),
+        path: path.to_owned(),
+    })
+}
+
+fn open_family(folder: &Path, options: &ImageOptions) -> Result<Box<dyn ImageFamily>, ImageError> {
+    let refused = |what: &str| ImageError::Folder {
+        what: what.to_owned(),
+        path: folder.to_owned(),
+    };
+    if !folder.is_dir() {
+        return Err(refused("there is no such folder"));
+    }
+    let index = folder.join("model_index.json");
+    if index.is_file() {
+        let class = read_json(&index)?;
+        let class = class["_class_name"].as_str().unwrap_or_default();
+        return Err(ImageError::Family {
+            got: class.to_owned(),
+            known: IMAGE_FAMILIES.join(", "),
+            path: folder.to_owned(),
+        });
+    }
+    let config = folder.join(sketch::CONFIG_FILE);
+    if !config.is_file() {
+        return Err(refused(
+            "expected a file \"model_index.json\", or \"config.json\" and \"sketch.safetensors\"",
+        ));
+    }
+    let json = read_json(&config)?;
+    if sketch::is_sketch(&json) {
+        return Ok(Box::new(Sketch::open(folder, options)?));
+    }
+    let got = json["model_type"].as_str();
+    let got = got.or_else(|| json["_class_name"].as_str());
+    Err(ImageError::Family {
+        got: got.unwrap_or("unknown").to_owned(),
+        known: IMAGE_FAMILIES.join(", "),
+        path: folder.to_owned(),
+    })
+}

@@ -1,0 +1,109 @@
+//! Prompts in the frame that a text encoder was trained with.
+
+use super::ImageError;
+use crate::Tokenizer;
+
+/// Where the prompt stands in a template.
+const PLACE: &str = "{}";
+
+/// A template, and which of its tokens count.
+#[derive(Debug, Clone)]
+pub(super) struct PromptFrame {
+    /// Tokens that are read but whose states are dropped.
+    dropped: Vec<u32>,
+    /// Tokens between those and the prompt.
+    before: Vec<u32>,
+    after: Vec<u32>,
+    /// Most tokens that count.
+    most_tokens: usize,
+}
+
+/// A prompt ready to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FramedPrompt {
+    pub(super) tokens: Vec<u32>,
+    /// Tokens at the front whose states are dropped.
+    pub(super) dropped: usize,
+    /// What was cut off, for people.
+    pub(super) note: Option<String>,
+}
+
+impl PromptFrame {
+    /// Of `template`, in which `{}` is the prompt; what stands before `kept_from` is dropped after reading.
+    pub(super) fn new(
+        tokenizer: &Tokenizer,
+        template: &str,
+        kept_from: &str,
+        most_tokens: usize,
+    ) -> Result<Self, ImageError> {
+        let wrong = |got: &str, expected: &str| ImageError::Request {
+            what: "the prompt's template",
+            got: format!("{got:?}"),
+            expected: expected.to_owned(),
+        };
+        let (head, after) = template
+            .split_once(PLACE)
+            .ok_or_else(|| wrong(template, "one with {}"))?;
+        let kept = head.rfind(kept_from).unwrap_or(0);
+        let frame = Self {
+            dropped: tokenizer.encode_marked(&head[..kept])?,
+            before: tokenizer.encode_marked(&head[kept..])?,
+            after: tokenizer.encode_marked(after)?,
+            most_tokens,
+        };
+        if frame.room() == 0 {
+            return Err(wrong(template, "one that leaves room for a prompt"));
+        }
+        Ok(frame)
+    }
+
+    /// Tokens that a prompt may have.
+    fn room(&self) -> usize {
+        let taken = self.before.len() + self.after.len();
+        self.most_tokens.saturating_sub(taken)
+    }
+
+    /// `prompt` in its frame; words at its end that find no room are cut off.
+    pub(super) fn fill(
+        &self,
+        tokenizer: &Tokenizer,
+        prompt: &str,
+    ) -> Result<FramedPrompt, ImageError> {
+        let prompt = prompt.trim();
+        let mut ids = tokenizer.encode_bare(prompt)?;
+        let mut note = None;
+        if ids.len() > self.room() {
+            let count = ids.len();
+            let mut kept = prompt;
+            while ids.len() > self.room() {
+                let end = kept.trim_end().rfind(char::is_whitespace);
+                kept = match end {
+                    Some(end) => kept[..end].trim_end(),
+                    // One word without end: letter by letter.
+                    None => {
+                        let letters = kept.char_indices().nth(kept.chars().count() / 2);
+                        &kept[..letters.map_or(0, |(at, _)| at)]
+                    }
+                };
+                ids = tokenizer.encode_bare(kept)?;
+            }
+            note = Some(format!(
+                "the prompt is {count} tokens long and the model reads {}: it was cut after {:?}",
+                self.room(),
+                kept.chars()
+                    .rev()
+                    .take(40)
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .rev()
+                    .collect::<String>()
+            ));
+        }
+        let parts = [&self.dropped, &self.before, &ids, &self.after];
+        Ok(FramedPrompt {
+            tokens: parts.into_iter().flatten().copied().collect(),
+            dropped: self.dropped.len(),
+            note,
+        })
+    }
+}
