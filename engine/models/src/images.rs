@@ -3,16 +3,23 @@
 //! A family is one file under `images`. Parts are loaded from the tensors of a checkpoint below a prefix,
 //! so that one file may hold several.
 
+mod flux2;
+pub(crate) mod kit;
+mod kl_vae;
 mod qwen_image_21;
 mod residual_vae;
 mod tensors;
+mod z_image;
 
 use engine_tensor::Cpu;
 use engine_weights::Checkpoint;
 
+pub use self::flux2::{Flux2, Flux2Config, PlacedRows};
+pub use self::kl_vae::{KlVae, KlVaeConfig};
 pub use self::qwen_image_21::{Condition, Prefix, QwenImage21, QwenImage21Config};
 pub use self::residual_vae::{Posterior, ResidualVae, ResidualVaeConfig};
-use self::tensors::Tensors;
+pub(crate) use self::tensors::Tensors;
+pub use self::z_image::{ZImage, ZImageConfig};
 use crate::LoadError;
 
 /// The transformer of Qwen-Image 2.1 from the tensors whose names begin with `prefix`.
@@ -40,4 +47,43 @@ pub fn load_residual_vae(
     cpu: &Cpu,
 ) -> Result<ResidualVae, LoadError> {
     ResidualVae::load(&Tensors::new(checkpoint, prefix), config, cpu)
+}
+
+/// The autoencoder of Stable Diffusion, FLUX.2 and others from the tensors whose names begin with `prefix`.
+///
+/// # Errors
+/// As [`load_qwen_image_21`].
+pub fn load_kl_vae(
+    checkpoint: &dyn Checkpoint,
+    prefix: &str,
+    config: &KlVaeConfig,
+    cpu: &Cpu,
+) -> Result<KlVae, LoadError> {
+    KlVae::load(&Tensors::new(checkpoint, prefix), config, cpu)
+}
+
+/// The transformer of FLUX.2 from the tensors whose names begin with `prefix`.
+///
+/// # Errors
+/// As [`load_qwen_image_21`].
+pub fn load_flux2(
+    checkpoint: &dyn Checkpoint,
+    prefix: &str,
+    config: &Flux2Config,
+    cpu: &Cpu,
+) -> Result<Flux2, LoadError> {
+    Flux2::load(&Tensors::new(checkpoint, prefix), config, cpu)
+}
+
+/// The transformer of Z-Image from the tensors whose names begin with `prefix`.
+///
+/// # Errors
+/// As [`load_qwen_image_21`].
+pub fn load_z_image(
+    checkpoint: &dyn Checkpoint,
+    prefix: &str,
+    config: &ZImageConfig,
+    cpu: &Cpu,
+) -> Result<ZImage, LoadError> {
+    ZImage::load(&Tensors::new(checkpoint, prefix), config, cpu)
 }

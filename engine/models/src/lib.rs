@@ -13,6 +13,7 @@ mod error;
 mod families;
 mod images;
 mod pictures;
+mod texts;
 
 pub use dense::{DenseModel, DenseStream, LoadReport, Trace};
 pub use engine_nn::Activations;
@@ -21,12 +22,16 @@ pub use engine_tensor::ops::KvKind;
 pub use error::LoadError;
 pub use families::{FAMILIES, Family, family_of};
 pub use images::{
-    Condition, Posterior, Prefix, QwenImage21, QwenImage21Config, ResidualVae, ResidualVaeConfig,
-    load_qwen_image_21, load_residual_vae,
+    Condition, Flux2, Flux2Config, KlVae, KlVaeConfig, PlacedRows, Posterior, Prefix, QwenImage21,
+    QwenImage21Config, ResidualVae, ResidualVaeConfig, ZImage, ZImageConfig, load_flux2,
+    load_kl_vae, load_qwen_image_21, load_residual_vae, load_z_image,
 };
 pub use pictures::{
     PICTURE_FAMILIES, PictureError, PictureFamily, PictureMemory, PictureModel, load_picture_model,
     picture_tensors_of_ncnn,
+};
+pub use texts::{
+    ClipText, ClipTextConfig, ClipTextStates, T5Config, T5Encoder, load_clip_text, load_t5_encoder,
 };
 
 use std::sync::Arc;

@@ -20,7 +20,7 @@ mod token_sampler;
 
 pub use attention::{AttentionShape, AttentionTensors, SelfAttention};
 pub use dit::{AxesRope, TimestepWaves, modulated_layer_norm, rms_norm_in_place};
-pub use flow::{FlowMu, FlowShift, ScheduleError, flow_sigmas, flow_step, linear_sigmas};
+pub use flow::{FlowMu, FlowShift, ScheduleError, flow_sigmas, flow_step, flux2_mu, linear_sigmas};
 pub use kv_cache::{KvCache, StreamRow};
 pub use linear::Linear;
 pub use norm::RmsNorm;

@@ -322,7 +322,7 @@ fn check_numbers(latent: &Latent, (step, of): (u32, u32)) -> Result<(), ImageErr
 /// `Ok` for a size that can be drawn.
 fn check_size(limits: &ImageLimits, (width_px, height_px): (u32, u32)) -> Result<(), ImageError> {
     let step = limits.step_px.max(1);
-    let fits = |side: u32| side >= limits.least_side_px && side % step == 0;
+    let fits = |side: u32| side >= limits.least_side_px && side.is_multiple_of(step);
     let pixels = u64::from(width_px) * u64::from(height_px);
     if fits(width_px) && fits(height_px) && pixels <= limits.most_px {
         return Ok(());

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    BenchArgs, MCP_EXAMPLES, McpArgs, ModelsCommand, RebuildArgs, SERVE_EXAMPLES, SPEAK_EXAMPLES,
-    ServeArgs, SpeakArgs,
+    BenchArgs, IMAGE_EXAMPLES, ImageArgs, MCP_EXAMPLES, McpArgs, ModelsCommand, RebuildArgs,
+    SERVE_EXAMPLES, SPEAK_EXAMPLES, ServeArgs, SpeakArgs,
 };
 
 /// Turn a premise into a finished film on your own machine.
@@ -44,6 +44,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  longtake rebuild lighthouse.mp4\n  longtake rebuild lighthouse.mp4 --stills pictures --out again.mp4"
     )]
     Rebuild(RebuildArgs),
+    /// Draw pictures from words
+    #[command(after_help = IMAGE_EXAMPLES)]
+    Image(Box<ImageArgs>),
     /// Make a picture or video twice as wide and high
     #[command(after_help = UPSCALE_EXAMPLES)]
     Upscale(UpscaleArgs),

@@ -1,6 +1,7 @@
 //! Each command line as a command of the studio.
 
 mod bench;
+mod image;
 mod models;
 mod project;
 mod rebuild;
@@ -24,6 +25,7 @@ use crate::bars::{Bars, clock};
 use crate::size;
 
 pub(crate) use bench::BenchArgs;
+pub(crate) use image::{IMAGE_EXAMPLES, ImageArgs};
 pub(crate) use models::ModelsCommand;
 pub(crate) use rebuild::RebuildArgs;
 pub(crate) use serve::{MCP_EXAMPLES, McpArgs, SERVE_EXAMPLES, ServeArgs};
@@ -34,6 +36,7 @@ pub(crate) fn carry_out(cli: &Cli, cancel: &CancelToken) -> Result<u8, StudioErr
     match &cli.command {
         Command::Film(args) => film(cli, args, cancel),
         Command::Rebuild(args) => rebuild::rebuild(cli, args, cancel),
+        Command::Image(args) => image::image(cli, args, cancel),
         Command::Upscale(args) => upscale::upscale(cli, args, cancel),
         Command::Run(args) => run(cli, args, cancel),
         Command::Plan(args) => plan(cli, args),

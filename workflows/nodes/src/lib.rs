@@ -25,8 +25,8 @@ pub use compile::{
 pub use film::Fonts;
 pub use language::{LlmSource, language_node_types};
 pub use pictures::{
-    SegmentKeeper, SegmentName, StillReport, UpscalerSource, VideoReport, VideoUpscale,
-    picture_node_types, upscale_still,
+    DrawnStill, ImageModelSource, SegmentKeeper, SegmentName, StillReport, UpscalerSource,
+    VideoReport, VideoUpscale, draw_still, image_node_types, picture_node_types, upscale_still,
 };
 pub use speech::{
     HeardWord, LineSound, SpeechLine, SpeechSound, SpeechSource, line_sound, speech_node_types,

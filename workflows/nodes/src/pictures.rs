@@ -1,5 +1,6 @@
 //! Nodes that run picture models.
 
+mod draw;
 mod moving;
 mod upscale;
 
@@ -12,6 +13,7 @@ use flow_graph::{Node, NodeError};
 use flow_media::still::{SavePicture, SaveSamples, StillOptions, load_still_noted, save_still};
 use flow_media::{MediaError, Picture, Pixels};
 
+pub use draw::{DrawnStill, ImageModelSource, draw_still};
 pub use moving::{SegmentKeeper, SegmentName, VideoReport, VideoUpscale};
 
 /// Opens upscalers by the id of their model, or the default one by an empty id.
@@ -29,6 +31,11 @@ pub trait UpscalerSource: Send + Sync {
 /// Types of this folder, which open their models with `source`.
 pub fn picture_node_types(source: &Arc<dyn UpscalerSource>) -> Vec<Arc<dyn Node>> {
     vec![Arc::new(upscale::Upscale::new(Arc::clone(source)))]
+}
+
+/// Types that draw pictures, which open their models with `source`.
+pub fn image_node_types(source: &Arc<dyn ImageModelSource>) -> Vec<Arc<dyn Node>> {
+    vec![Arc::new(draw::Draw::new(Arc::clone(source)))]
 }
 
 /// A still that was made larger.

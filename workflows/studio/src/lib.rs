@@ -11,6 +11,7 @@
 mod command;
 mod config;
 pub mod desk;
+mod draw;
 mod enlarge;
 mod error;
 mod events;
@@ -41,6 +42,7 @@ mod workflow;
 
 pub use command::{Command, Edit, Job, Kind, System};
 pub use config::cache_folder;
+pub use draw::{DrawReport, DrawRequest, DrawnPicture, draw};
 pub use engine_hub::{FileFormat, FileInfo, FileState, FileVerdict, ModelEntry, ModelState};
 pub use engine_pipelines::{
     DtypeUse, Inspection, ModelInspection, SpeechRequest, SpokenWord, VoiceInfo,

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use engine_base::{Clock, SystemClock};
 use flow_executor::{Costs, Request, RunReport};
 use flow_graph::{NodeSpec, Registry};
-use flow_nodes::{Fonts, LlmSource, SpeechSource, UpscalerSource};
+use flow_nodes::{Fonts, ImageModelSource, LlmSource, SpeechSource, UpscalerSource};
 use flow_store::{CheckReport, PruneReport, Store, StoreCounts, StoreOptions};
 use serde::Serialize;
 
+use crate::draw::ImageModels;
 use crate::error::StudioError;
 use crate::upscale::Upscalers;
 use crate::voices::Voices;
@@ -87,6 +88,10 @@ fn registry(fonts: &Arc<Fonts>) -> Result<Registry, StudioError> {
     }
     let source: Arc<dyn UpscalerSource> = Arc::new(Upscalers::default());
     for node in flow_nodes::picture_node_types(&source) {
+        registry.add(node).map_err(internal)?;
+    }
+    let source: Arc<dyn ImageModelSource> = Arc::new(ImageModels::default());
+    for node in flow_nodes::image_node_types(&source) {
         registry.add(node).map_err(internal)?;
     }
     Ok(registry)

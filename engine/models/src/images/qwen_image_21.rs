@@ -15,6 +15,7 @@ use engine_tensor::ops::{
 use engine_tensor::{Cpu, TensorError};
 use serde::Deserialize;
 
+use super::kit::expect_zero;
 use super::tensors::Tensors;
 use crate::{LoadError, PictureError};
 
@@ -73,7 +74,7 @@ fn yes() -> bool {
     true
 }
 
-fn wrong(key: &str, got: impl ToString, expected: &str) -> LoadError {
+fn wrong(key: &str, got: &impl ToString, expected: &str) -> LoadError {
     LoadError::Config {
         key: key.to_owned(),
         got: got.to_string(),
@@ -93,18 +94,18 @@ impl QwenImage21Config {
         ];
         for (key, size) in sizes {
             if size == 0 || size > SIZE_CAP {
-                return Err(wrong(key, size, "a whole number from 1 to 2^20"));
+                return Err(wrong(key, &size, "a whole number from 1 to 2^20"));
             }
         }
         if self.patch_size != 1 {
-            return Err(wrong("patch_size", self.patch_size, "1"));
+            return Err(wrong("patch_size", &self.patch_size, "1"));
         }
         if self.out_channels != self.in_channels {
             let expected = format!("in_channels, {}", self.in_channels);
-            return Err(wrong("out_channels", self.out_channels, &expected));
+            return Err(wrong("out_channels", &self.out_channels, &expected));
         }
         if !self.causal_condition {
-            return Err(wrong("causal_condition", false, "true"));
+            return Err(wrong("causal_condition", &false, "true"));
         }
         let turned: usize = self
             .axes_dims_rope
@@ -113,7 +114,7 @@ impl QwenImage21Config {
             .sum();
         if turned > self.attention_head_dim || turned == 0 {
             let expected = "even numbers of at most attention_head_dim together";
-            return Err(wrong("axes_dims_rope", turned, expected));
+            return Err(wrong("axes_dims_rope", &turned, expected));
         }
         Ok(())
     }
@@ -522,15 +523,6 @@ impl QwenImage21 {
     }
 }
 
-/// `Ok` when a remainder or difference is 0.
 fn check(what: &'static str, got: usize) -> Result<(), TensorError> {
-    if got == 0 {
-        return Ok(());
-    }
-    Err(TensorError::Shape {
-        op: "qwen_image_21",
-        what,
-        got,
-        expected: 0,
-    })
+    expect_zero("qwen_image_21", what, got)
 }

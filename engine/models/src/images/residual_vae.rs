@@ -5,13 +5,11 @@
 //! windows gives what it gives whole. Checked against diffusers 0.42.1 (`autoencoder_kl_qwenimage21.py`).
 
 use engine_base::CancelToken;
-use engine_tensor::ops::{
-    AttentionSpec, Conv2d, ConvEnd, KvKind, KvRows, QueryRow, attention, channel_norm, conv2d,
-    shuffle_add, upsample_nearest,
-};
+use engine_tensor::ops::{Conv2d, channel_norm, shuffle_add};
 use engine_tensor::{Cpu, Planes, TensorError};
 use serde::Deserialize;
 
+use super::kit::{columns, convolved, doubled, every_second, full_attention};
 use super::tensors::Tensors;
 use crate::{LoadError, PictureError};
 
@@ -104,21 +102,6 @@ impl ResidualVaeConfig {
     }
 }
 
-/// `conv` of all of `input`, on top of `residual` where there is one.
-fn convolved(
-    cpu: &Cpu,
-    conv: &Conv2d,
-    input: &Planes,
-    residual: Option<&Planes>,
-) -> Result<Planes, TensorError> {
-    let mut out = Planes::zeros(conv.out_blocks(), input.height(), input.width())?;
-    let end = ConvEnd {
-        residual: residual.map(|residual| (1.0, residual.all())),
-    };
-    conv2d(cpu, conv, input.all(), end, out.all_mut())?;
-    Ok(out)
-}
-
 fn normed(cpu: &Cpu, input: &Planes, gamma: &[f32], silu: bool) -> Result<Planes, TensorError> {
     let mut out = Planes::zeros(input.blocks(), input.height(), input.width())?;
     channel_norm(cpu, input.all(), gamma, silu, out.all_mut())?;
@@ -199,26 +182,8 @@ impl Mid {
         let channels = self.norm.len();
         let inner = normed(cpu, &x, &self.norm, false)?;
         let qkv = convolved(cpu, &self.qkv, &inner, None)?.rows(3 * channels)?;
-        let rows = qkv.len() / (3 * channels);
-        let mut kv = KvRows::new(KvKind::F32, 1, channels);
-        let mut q = Vec::with_capacity(rows * channels);
-        for row in qkv.chunks_exact(3 * channels) {
-            q.extend_from_slice(&row[..channels]);
-            kv.push(&row[channels..2 * channels], &row[2 * channels..])?;
-        }
-        let spec = AttentionSpec {
-            heads: 1,
-            kv_heads: 1,
-            head_dim: channels,
-            scale: (1.0 / (channels as f64).sqrt()) as f32,
-            window: None,
-        };
-        let row = QueryRow {
-            kv: &kv,
-            position: rows - 1,
-        };
-        let mut mixed = vec![0.0; q.len()];
-        attention(cpu, &spec, &q, &vec![row; rows], &mut mixed)?;
+        let part = |at: usize| columns(&qkv, 3 * channels, at * channels..(at + 1) * channels);
+        let mixed = full_attention(cpu, (1, channels), &part(0), &part(1), &part(2))?;
         let mut planes = Planes::zeros(x.blocks(), x.height(), x.width())?;
         planes.fill_rows(&mixed)?;
         let x = convolved(cpu, &self.proj, &planes, Some(&x))?;
@@ -286,9 +251,7 @@ impl Up {
         let Some((conv, sources)) = &self.double else {
             return Ok(y);
         };
-        let mut doubled = Planes::zeros(y.blocks(), 2 * y.height(), 2 * y.width())?;
-        upsample_nearest(cpu, y.all(), doubled.all_mut())?;
-        let mut out = convolved(cpu, conv, &doubled, None)?;
+        let mut out = doubled(cpu, conv, &y)?;
         shuffle_add(cpu, x.all(), sources, out.all_mut())?;
         Ok(out)
     }
@@ -357,14 +320,7 @@ impl Down {
             None => (y.values(self.outputs)?, 1),
             Some(conv) => {
                 y = convolved(cpu, conv, &y, None)?;
-                // With a border below and to the right only, the kernel stands on odd pixels.
-                let all = y.values(self.outputs)?;
-                let kept = (0..self.outputs * (height / 2) * (width / 2)).map(|at| {
-                    let (column, row) = (at % (width / 2), at / (width / 2));
-                    let (row, channel) = (row % (height / 2), row / (height / 2));
-                    all[(channel * height + 2 * row + 1) * width + 2 * column + 1]
-                });
-                (kept.collect(), 2)
+                (every_second(&y, self.outputs, 1)?, 2)
             }
         };
         self.add_average(&before, (height, width), scale, &mut values);

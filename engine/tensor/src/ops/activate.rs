@@ -84,7 +84,8 @@ fn erf(x: f32) -> f32 {
     }
     let far = 1.0 - series * t * exp(-size * size);
     let square = size * size;
-    let near = 1.128_379_2 * size * (1.0 - square / 3.0 + square * square / 10.0);
+    let near =
+        std::f32::consts::FRAC_2_SQRT_PI * size * (1.0 - square / 3.0 + square * square / 10.0);
     let value = if size < 0.08 { near } else { far };
     if x < 0.0 { -value } else { value }
 }

@@ -49,10 +49,10 @@ pub fn channel_norm(
     let root = (weight.len() as f32).sqrt();
     let out = SharedSlice::new(data);
     cpu.threads().run(size.height, &|y| {
-        // SAFETY: each task has its own row of every block.
         let mut rows: Vec<&mut [Values]> = (0..size.blocks)
             .map(|block| {
                 let start = size.at(block, y, 0);
+                // SAFETY: each task has its own row of every block.
                 unsafe { out.part(start..start + size.width) }
             })
             .collect();
@@ -78,7 +78,7 @@ fn row_body(
     out: &mut [&mut [Values]],
 ) {
     let size = input.size;
-    for x in 0..size.width {
+    let scale_of = |x: usize| {
         let mut squares = Values::ZERO;
         for block in 0..size.blocks {
             let pixel = &input.data[size.at(block, y, x)];
@@ -92,10 +92,13 @@ fn row_body(
             }
         }
         let norm = squares.0[0].sqrt();
-        let scale = root / if norm > 1e-12 { norm } else { 1e-12 };
-        for (block, weights) in weights.iter().enumerate() {
-            let pixel = &input.data[size.at(block, y, x)];
-            let to = &mut out[block][x];
+        root / if norm > 1e-12 { norm } else { 1e-12 }
+    };
+    let scales: Vec<f32> = (0..size.width).map(scale_of).collect();
+    for (block, (weights, row)) in weights.iter().zip(out).enumerate() {
+        let start = size.at(block, y, 0);
+        let pixels = input.data[start..].iter().zip(&scales);
+        for (to, (pixel, scale)) in row.iter_mut().zip(pixels) {
             for lane in 0..BLOCK {
                 to.0[lane] = pixel.0[lane] * scale * weights.0[lane];
             }

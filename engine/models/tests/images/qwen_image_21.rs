@@ -1,7 +1,4 @@
-//! Picture-drawing models against outputs of diffusers on tiny random checkpoints.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-use std::path::{Path, PathBuf};
+//! Qwen-Image 2.1.
 
 use engine_base::CancelToken;
 use engine_models::{
@@ -10,73 +7,9 @@ use engine_models::{
 };
 use engine_nn::{FlowMu, FlowShift, flow_sigmas, flow_step, linear_sigmas};
 use engine_tensor::Cpu;
-use engine_weights::{Checkpoint as _, SafeTensors};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-struct Fixture {
-    folder: PathBuf,
-    meta: Value,
-    inputs: SafeTensors,
-    expected: SafeTensors,
-}
-
-impl Fixture {
-    fn open(name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
-        let folder = folder.join(name);
-        let meta = std::fs::read(folder.join("meta.json")).unwrap();
-        Self {
-            meta: serde_json::from_slice(&meta).unwrap(),
-            inputs: SafeTensors::open(folder.join("inputs.safetensors")).unwrap(),
-            expected: SafeTensors::open(folder.join("expected.safetensors")).unwrap(),
-            folder,
-        }
-    }
-
-    fn input(&self, name: &str) -> Vec<f32> {
-        self.inputs.tensor(name).unwrap().to_f32().unwrap()
-    }
-
-    fn json<T: DeserializeOwned>(&self, path: &str) -> T {
-        let text = std::fs::read(self.folder.join(path)).unwrap();
-        serde_json::from_slice(&text).unwrap()
-    }
-
-    fn weights(&self, part: &str) -> SafeTensors {
-        SafeTensors::open(self.folder.join(part)).unwrap()
-    }
-
-    /// `got` against the last values of output `name` of `call`.
-    #[track_caller]
-    fn check(&self, call: &str, name: &str, got: &[f32]) {
-        let full = format!("{call}.{name}");
-        let expected = self.expected.tensor(&full).unwrap().to_f32().unwrap();
-        let expected = &expected[expected.len() - got.len()..];
-        let limit = self.meta["calls"][call]["atol"][name].as_f64().unwrap();
-        let pairs = got.iter().zip(expected);
-        let worst = pairs.fold(0f64, |worst, (a, b)| {
-            let difference = (f64::from(*a) - f64::from(*b)).abs();
-            if difference.is_nan() {
-                f64::INFINITY
-            } else {
-                worst.max(difference)
-            }
-        });
-        println!("{full}: {worst:e} of {limit:e}");
-        assert!(
-            worst <= limit,
-            "{full}: differs by {worst:e}, limit {limit:e}"
-        );
-    }
-}
-
-fn turned(values: &[f32], rows: usize) -> Vec<f32> {
-    let cols = values.len() / rows;
-    (0..values.len())
-        .map(|at| values[at % rows * cols + at / rows])
-        .collect()
-}
+use crate::fixture::{Fixture, turned};
 
 fn qwen() -> (Fixture, QwenImage21, ResidualVae) {
     let fixture = Fixture::open("qwen_image_21");

@@ -1,0 +1,9 @@
+//! Picture-drawing models and encoders of prompts against outputs of diffusers and transformers on tiny
+//! random checkpoints.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod fixture;
+mod flux2;
+mod qwen_image_21;
+mod texts;
+mod z_image;

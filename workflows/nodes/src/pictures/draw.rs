@@ -1,0 +1,268 @@
+//! `image.draw`: a picture from a prompt.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use engine_base::{CancelToken, Code, Datum, ProgressEvent, ProgressSink};
+use engine_pipelines::{ImageError, ImagePipeline, ImageRequest, KeptLatent};
+use flow_graph::{
+    Call, Exactness, Lane, Node, NodeContext, NodeError, NodeSpec, Outcome, PortType, Widget,
+};
+use flow_media::still::{SavePicture, SaveSamples, save_still};
+
+use super::failed;
+use crate::spec;
+
+/// Largest side that can be asked for.
+const SIDE_MAX_PX: i64 = 65_536;
+
+/// Opens picture models by their id, or the default one by an empty id.
+pub trait ImageModelSource: Send + Sync {
+    /// Open the model called `id`.
+    ///
+    /// # Errors
+    /// There is no such model, or it is not here.
+    fn open(&self, id: &str) -> Result<Arc<ImagePipeline>, NodeError>;
+
+    /// What decides the results of models: their content hashes.
+    fn side_data(&self) -> Datum;
+}
+
+/// A picture that was drawn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DrawnStill {
+    /// Its width.
+    pub width_px: u32,
+    /// Its height.
+    pub height_px: u32,
+    /// Steps that were taken from a latent kept of an earlier run.
+    pub kept_steps: u32,
+    /// What went on differently, for people.
+    pub notes: Vec<String>,
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape of a map_err function"
+)]
+fn refused(error: ImageError) -> NodeError {
+    NodeError::new(error.code(), error.to_string())
+}
+
+/// Draws `request` and writes it to `to`, by the ending of its name. With `kept`, the latent is kept there
+/// after every step, a run goes on from what it finds there of the same request, and the file is removed
+/// when the picture is there.
+///
+/// # Errors
+/// The pipeline's; a file that cannot be written; cancelled.
+pub fn draw_still(
+    pipeline: &ImagePipeline,
+    request: &ImageRequest,
+    (to, kept): (&Path, Option<&Path>),
+    cancel: &CancelToken,
+    progress: &dyn ProgressSink,
+) -> Result<DrawnStill, NodeError> {
+    let mark = pipeline.mark(request).map_err(refused)?;
+    let mut notes = Vec::new();
+    let found = match kept.filter(|path| path.is_file()) {
+        None => None,
+        Some(path) => match KeptLatent::load(&mark, path) {
+            Ok(kept) => Some(kept),
+            Err(error) => {
+                notes.push(format!("the picture is begun anew: {error}"));
+                None
+            }
+        },
+    };
+    let kept_steps = found.as_ref().map_or(0, |found| found.step);
+    let mut unkept = None;
+    let drawn = pipeline.draw_from(request, found, cancel, &mut |step| {
+        progress.report(ProgressEvent {
+            what: "drawing".to_owned(),
+            step: u64::from(step.step),
+            of: u64::from(step.of),
+            secs_left: None,
+        });
+        if let Some(path) = kept
+            && let Err(error) = KeptLatent::save(step.step, step.latent, &mark, path)
+        {
+            unkept = Some(format!(
+                "the picture cannot go on later where it is: {error}"
+            ));
+        }
+        if cancel.is_cancelled() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    let drawn = drawn.map_err(refused)?;
+    notes.extend(unkept);
+    notes.extend(drawn.notes);
+    let picture = SavePicture {
+        width_px: drawn.width_px,
+        height_px: drawn.height_px,
+        channels: 4,
+        samples: SaveSamples::U8(&drawn.rgba),
+    };
+    notes.extend(save_still(&picture, to).map_err(failed)?);
+    if let Some(path) = kept.filter(|path| path.is_file()) {
+        std::fs::remove_file(path).map_err(|error| {
+            let message = format!(
+                "cannot remove a kept latent: {error}, at {}",
+                path.display()
+            );
+            NodeError::new(Code::of_io(&error), message)
+        })?;
+    }
+    Ok(DrawnStill {
+        width_px: drawn.width_px,
+        height_px: drawn.height_px,
+        kept_steps,
+        notes,
+    })
+}
+
+/// A picture from a prompt, as PNG.
+pub(super) struct Draw {
+    spec: NodeSpec,
+    source: Arc<dyn ImageModelSource>,
+}
+
+fn text(default: &'static str, multiline: bool, max_chars: usize) -> Widget {
+    Widget::Text {
+        default,
+        multiline,
+        max_chars,
+    }
+}
+
+fn whole(default: i64, max: i64) -> Widget {
+    Widget::Int {
+        default,
+        min: 0,
+        max,
+    }
+}
+
+impl Draw {
+    pub(super) fn new(source: Arc<dyn ImageModelSource>) -> Self {
+        let help =
+            "Draws a picture from words. The same words, seed and model give the same picture.";
+        let mut spec = spec::node("image.draw", 1, "Draw picture", "image", help);
+        let input = |name, ty, widget, help| spec::set(name, ty, widget, help);
+        spec.inputs = vec![
+            input(
+                "prompt",
+                PortType::TEXT,
+                text("", true, 20_000),
+                "What is to be seen.",
+            ),
+            input(
+                "negative",
+                PortType::TEXT,
+                text("", true, 20_000),
+                "What is not to be seen.",
+            ),
+            input(
+                "model",
+                PortType::TEXT,
+                text("", false, 200),
+                "Id of the model; empty for the default.",
+            ),
+            input(
+                "width_px",
+                PortType::INT,
+                whole(0, SIDE_MAX_PX),
+                "Width; 0 for the model's own.",
+            ),
+            input(
+                "height_px",
+                PortType::INT,
+                whole(0, SIDE_MAX_PX),
+                "Height; 0 for the model's own.",
+            ),
+            input(
+                "seed",
+                PortType::INT,
+                Widget::Seed { default: 0 },
+                "Another seed gives another picture.",
+            ),
+            input(
+                "steps",
+                PortType::INT,
+                whole(0, 1000),
+                "Steps from noise to picture; 0 for the model's own.",
+            ),
+            input(
+                "guidance",
+                PortType::FLOAT,
+                Widget::Float {
+                    default: 0.0,
+                    min: 0.0,
+                    max: 100.0,
+                },
+                "How closely the prompt is followed; 1 is no guidance, 0 the model's own.",
+            ),
+        ];
+        spec.outputs = vec![spec::gives(
+            "picture",
+            PortType::PICTURE,
+            "The picture, as PNG with alpha.",
+        )];
+        // Floats: another kind of device may round otherwise.
+        spec.exactness = Exactness::Tolerant;
+        spec.lane = Lane::Device;
+        Self { spec, source }
+    }
+}
+
+fn seed_of(call: &Call) -> Result<u64, NodeError> {
+    let datum = call.datum("seed")?;
+    datum.as_u64().ok_or_else(|| {
+        let message = "input \"seed\": expected a whole number from 0";
+        NodeError::new(Code::BadInput, message)
+    })
+}
+
+/// What a call of the node asks for.
+fn request_of(call: &Call) -> Result<ImageRequest, NodeError> {
+    let count = |name: &str| -> Result<u32, NodeError> {
+        let got = call.int(name)?;
+        u32::try_from(got).map_err(|_too_large| {
+            let message = format!("input {name:?} is {got}, expected a whole number from 0");
+            NodeError::new(Code::BadInput, message)
+        })
+    };
+    let steps = count("steps")?;
+    let guidance = call.float("guidance")?;
+    Ok(ImageRequest {
+        prompt: call.text("prompt")?.to_owned(),
+        negative: call.text("negative")?.to_owned(),
+        width_px: count("width_px")?,
+        height_px: count("height_px")?,
+        seed: seed_of(call)?,
+        steps: (steps > 0).then_some(steps),
+        guidance: (guidance > 0.0).then_some(guidance as f32),
+    })
+}
+
+impl Node for Draw {
+    fn spec(&self) -> &NodeSpec {
+        &self.spec
+    }
+
+    fn side_data(&self) -> Datum {
+        self.source.side_data()
+    }
+
+    fn run(&self, context: &NodeContext<'_>, call: &Call) -> Result<Outcome, NodeError> {
+        let request = request_of(call)?;
+        let pipeline = self.source.open(call.text("model")?)?;
+        let file = context.artifacts.temp("png")?;
+        let files = (file.path(), None);
+        draw_still(&pipeline, &request, files, context.cancel, context.progress)?;
+        Ok(Outcome::blob(context.artifacts.adopt(file, "image/png")?))
+    }
+}
