@@ -74,3 +74,60 @@ def train(a, data):
             print("judge", it, round(time.time() - t0, 1), "s", round(loss.item(), 3), flush=True)
     torch.save({k: v.half() for k, v in net.state_dict().items()}, a.out + "/judge.pt")
     print("judge done", round(time.time() - t0, 1), "s", flush=True)
+
+
+def embed(net, pictures):
+    out = []
+    with torch.no_grad():
+        for i in range(0, len(pictures), 32):
+            x = F.interpolate(pictures[i:i + 32], (SIDE, SIDE), mode="bilinear", antialias=True)
+            out.append(net(x))
+    return torch.cat(out)
+
+
+def judge(a):
+    """Right subject among the 5 nearest icons of the held-out set, by cosine of the network's features; windows: whole, and for pairs both halves."""
+    from PIL import Image
+    index = json.load(open(a.work + "/index.json"))
+    names = [c["name"] for c in index["concepts"]]
+    net = Net(len(names)); net.load_state_dict({k: v.float() for k, v in torch.load(a.net, weights_only=True, map_location="cpu").items()}); net.eval()
+    icons, label = [], []
+    for i, c in enumerate(index["concepts"]):
+        p = f"{a.work}/png/twemoji/{c['key']}.png"
+        if os.path.exists(p):
+            im = Image.open(p).convert("RGBA"); bg = Image.new("RGBA", im.size, "white"); bg.alpha_composite(im)
+            s = Image.new("RGB", (im.width * 5 // 4,) * 2, "white"); s.paste(bg.convert("RGB"), (im.width // 8, im.width // 8))
+            icons.append(torch.from_numpy(np.asarray(s.resize((128, 128))).copy()).permute(2, 0, 1).float() / 255); label.append(i)
+    E = embed(net, torch.stack(icons))
+    n = lambda s: names.index(ASK.get(s, s))
+    # what the judge itself can do: the training pictures themselves against the held-out set
+    blob = np.memmap(a.work + "/sprites.bin", mode="r", dtype=np.uint8)
+    import io
+    real, want = [], []
+    for s in index["sprites"][::29]:
+        im = Image.open(io.BytesIO(blob[s[3]:s[3] + s[4]].tobytes())).convert("RGBA"); bg = Image.new("RGBA", (240, 240), "white"); bg.alpha_composite(im, ((240 - im.width) // 2, (240 - im.height) // 2))
+        real.append(torch.from_numpy(np.asarray(bg.convert("RGB").resize((128, 128))).copy()).permute(2, 0, 1).float() / 255); want.append(s[0])
+    top = (embed(net, torch.stack(real)) @ E.T).topk(5, 1).indices
+    hit = [w in [label[j] for j in t.tolist()] for w, t in zip(want, top)]
+    print("the training pictures themselves, all", len(label), "icons:", round(sum(hit) / len(hit), 3), "of", len(hit))
+    im = np.asarray(Image.open(a.sheet).convert("RGBA")).astype(np.float32) / 255
+    rgb = im[..., :3]
+    good = []
+    for i, (s, c, k, b) in enumerate(HOLD):
+        y, x = i // 10 * 260, i % 10 * 260
+        p = torch.from_numpy(rgb[y:y + 256, x:x + 256].copy()).permute(2, 0, 1)[None]
+        big = lambda v: F.interpolate(v, (256, 256), mode="bilinear")
+        wins = [p, big(p[:, :, 64:256, 32:224])] if not b else [big(p[:, :, 56:200, 0:144]), big(p[:, :, 56:200, 112:256])]
+        t = [[label[j] for j in r.tolist()] for r in (embed(net, torch.cat(wins)) @ E.T).topk(5, 1).indices]
+        ok = lambda s: any(n(s) in r for r in t)
+        good.append((ok(s), ok(b) if b else None))
+        if not good[-1][0]:
+            print(prompt(i), "->", [names[r[0]] for r in t])
+    print("right subject in the top 5:", sum(g[0] for g in good), "of", len(good), "; second subjects:", sum(bool(g[1]) for g in good), "of", sum(g[1] is not None for g in good))
+
+
+if __name__ == "__main__":
+    p = argparse.ArgumentParser()
+    for k in ("work", "sheet", "net"):
+        p.add_argument("--" + k)
+    judge(p.parse_args())

@@ -103,15 +103,15 @@ pub struct Cutout<'a> {
 }
 
 /// Numbers that look like chance.
-pub(super) struct Chance(u64);
+struct Chance(u64);
 
 impl Chance {
-    pub(super) fn new(seed: u64) -> Self {
+    fn new(seed: u64) -> Self {
         Self(seed ^ 0x9e37_79b9_7f4a_7c15)
     }
 
     /// 0..1
-    pub(super) fn next(&mut self) -> f32 {
+    fn next(&mut self) -> f32 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -119,21 +119,21 @@ impl Chance {
         ((z ^ (z >> 31)) >> 40) as f32 / (1_u32 << 24) as f32
     }
 
-    pub(super) fn between(&mut self, low: f32, high: f32) -> f32 {
+    fn between(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * self.next()
     }
 }
 
 /// The picture so far.
-pub(super) struct Sheet {
-    pub(super) width_px: usize,
-    pub(super) height_px: usize,
+struct Sheet {
+    width_px: usize,
+    height_px: usize,
     rgb: Vec<Rgb>,
 }
 
 impl Sheet {
     /// Lays `mask` of one paper down; its shadow falls `depth` (a share of the frame's height) beside it.
-    pub(super) fn lay(&mut self, mask: &Mask, paper: Rgb, depth: f32) {
+    fn lay(&mut self, mask: &Mask, paper: Rgb, depth: f32) {
         self.shade(mask, depth, 0.3);
         let rim = 0.05;
         self.each(mask, |x, y, cover, rgb| {
@@ -160,7 +160,7 @@ impl Sheet {
     }
 
     /// Lays light or mist: `paper` through `mask` at `share`.
-    pub(super) fn glow(&mut self, mask: &Mask, paper: Rgb, share: f32) {
+    fn glow(&mut self, mask: &Mask, paper: Rgb, share: f32) {
         self.each(mask, |_, _, cover, rgb| mix(rgb, paper, cover * share));
     }
 

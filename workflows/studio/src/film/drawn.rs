@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine_base::{CancelToken, Code};
 use flow_nodes::{FilmFile, FilmFiles, picture_document};
-use flow_story::Script;
+use flow_story::{By, Script, Shot};
 use flow_timeline::{FilmFormat, SourceKind, SourceRef};
 
 use crate::error::StudioError;
@@ -17,12 +17,19 @@ fn name_of(shot: &str) -> String {
     format!("{shot} (drawn).png")
 }
 
+/// Whether nobody chose what the shot shows: a colour by rule is what there was without pictures.
+fn is_bare(shot: &Shot) -> bool {
+    let chosen = shot.colour.is_some() && shot.by.get("colour") != Some(By::Rule);
+    shot.picture.is_empty() && shot.video.is_none() && !chosen
+}
+
 impl Studio {
-    /// Draws a picture for every shot of `script` that has no picture, video or colour, and enters it there.
-    /// Those that are in the cache are not drawn again.
+    /// Draws a picture for every shot of `script` for which nobody chose a picture, video or colour, and
+    /// enters it there. Those that are in the cache are not drawn again. A shot that cannot be drawn keeps
+    /// the colour that it has by rule, and a warning says why.
     ///
     /// # Errors
-    /// The model is missing or fails; the run was stopped.
+    /// A shot that has nothing else cannot be drawn; the run was stopped.
     pub(super) fn draw_pictures(
         &self,
         script: &mut Script,
@@ -33,7 +40,7 @@ impl Studio {
         let mut specs = BTreeMap::new();
         for scene in &script.scenes {
             for shot in &scene.shots {
-                if shot.picture.is_empty() && shot.video.is_none() && shot.colour.is_none() {
+                if is_bare(shot) {
                     let spec = flow_story::picture_spec(script, scene, shot);
                     specs.insert(shot.id.clone(), spec);
                 }
@@ -62,6 +69,10 @@ impl Studio {
                 let why = super::failures(&report).join("\n");
                 let code = super::worst(&report).unwrap_or(Code::Internal);
                 let message = format!("shot {:?} could not be drawn: {why}", shot.id);
+                if shot.colour.is_some() {
+                    watcher.event(StudioEvent::Warning { what: message });
+                    continue;
+                }
                 return Err(StudioError::new(code, message));
             };
             let source = SourceRef {
@@ -69,6 +80,7 @@ impl Studio {
                 name: name_of(&shot.id),
             };
             shot.picture.clone_from(&source.name);
+            shot.colour = None;
             let file = FilmFile {
                 content: blob.hash,
                 media_type: "image/png".to_owned(),
