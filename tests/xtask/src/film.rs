@@ -68,7 +68,7 @@ fn sample_arguments(root: &Path) -> Result<Vec<String>> {
     Ok(words.into())
 }
 
-/// Arguments with what a film of a premise lacks: the sample pictures, and a place in films/.
+/// Arguments with what a film of a premise lacks: a place in films/. Without --stills it is drawn.
 fn premise_arguments(root: &Path, args: &[String]) -> Vec<String> {
     let mut args = args.to_vec();
     let Some(premise) = args.first().filter(|word| !word.starts_with('-')) else {
@@ -79,10 +79,6 @@ fn premise_arguments(root: &Path, args: &[String]) -> Vec<String> {
         args.iter()
             .any(|word| word == option || word.starts_with(&format!("{option}=")))
     };
-    if !has(&args, "--stills") {
-        let stills = root.join(SAMPLES).join("stills");
-        args.extend(["--stills".to_owned(), stills.to_string_lossy().into_owned()]);
-    }
     if !has(&args, "--out") && !has(&args, "--project") {
         let film = root.join("films").join(format!("{name}.mp4"));
         args.extend(["--out".to_owned(), film.to_string_lossy().into_owned()]);
@@ -179,16 +175,15 @@ mod tests {
     }
 
     #[test]
-    fn a_premise_gets_the_sample_pictures_and_a_place() {
+    fn a_premise_gets_a_place_and_is_drawn() {
         let words = |args: &[&str]| -> Vec<String> {
             let args: Vec<String> = args.iter().map(|word| (*word).to_owned()).collect();
             premise_arguments(Path::new("tree"), &args)
         };
         let film = words(&["Ada's clock, before the town floods again", "--seed", "3"]);
-        assert_eq!(film[3], "--stills");
-        assert!(film[4].ends_with("assets/samples/stills"));
+        assert!(!film.contains(&"--stills".to_owned()));
         assert!(
-            film[6].ends_with("films/ada-s-clock-before-the-town.mp4"),
+            film[4].ends_with("films/ada-s-clock-before-the-town.mp4"),
             "{film:?}"
         );
         let given = ["A premise", "--stills", "my", "--out", "b.mp4"];

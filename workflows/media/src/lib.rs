@@ -19,6 +19,7 @@ mod ff;
 pub mod manifest;
 mod memory;
 pub mod mux;
+pub mod paper;
 mod picture;
 pub mod probe;
 pub mod render;

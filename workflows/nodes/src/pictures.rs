@@ -1,5 +1,6 @@
 //! Nodes that run picture models.
 
+mod compose;
 mod draw;
 mod moving;
 mod upscale;
@@ -13,6 +14,7 @@ use flow_graph::{Node, NodeError};
 use flow_media::still::{SavePicture, SaveSamples, StillOptions, load_still_noted, save_still};
 use flow_media::{MediaError, Picture, Pixels};
 
+pub use compose::picture_document;
 pub use draw::{DrawnStill, ImageModelSource, draw_still};
 pub use moving::{SegmentKeeper, SegmentName, VideoReport, VideoUpscale};
 
@@ -35,7 +37,10 @@ pub fn picture_node_types(source: &Arc<dyn UpscalerSource>) -> Vec<Arc<dyn Node>
 
 /// Types that draw pictures, which open their models with `source`.
 pub fn image_node_types(source: &Arc<dyn ImageModelSource>) -> Vec<Arc<dyn Node>> {
-    vec![Arc::new(draw::Draw::new(Arc::clone(source)))]
+    vec![
+        Arc::new(draw::Draw::new(Arc::clone(source))),
+        Arc::new(compose::Compose::new()),
+    ]
 }
 
 /// A still that was made larger.

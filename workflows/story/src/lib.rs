@@ -26,6 +26,7 @@ mod mix;
 mod moves;
 mod origin;
 mod parse;
+mod picture;
 mod plan;
 mod producer;
 mod sayings;
@@ -51,6 +52,9 @@ pub use llm::{Llm, LlmError, LlmKind, LlmReply, LlmRequest, Message, Role};
 pub use moves::{Framing, Move, MoveKind, Point};
 pub use origin::{By, Origins};
 pub use parse::{FILE_BYTES_MAX, Parsed, parse, parse_json, parse_markdown};
+pub use picture::{
+    PictureGround, PictureLight, PictureSpec, PictureSubject, PictureWeather, picture_spec,
+};
 pub use plan::{Assets, CREDITS_ROWS_MAX, plan_film};
 pub use producer::{
     FILM_SECS_MAX, FILM_SECS_MIN, PREMISE_CHARS_MAX, Picture, Premise, ProduceCounts, ProduceError,

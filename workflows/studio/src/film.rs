@@ -1,6 +1,7 @@
 //! A film from a script: project, files, plan, run, export.
 
 mod document;
+mod drawn;
 mod failing;
 mod import;
 mod made_from;
@@ -360,14 +361,21 @@ impl Studio {
             library.pin(manifest.files.clone());
         }
         let format = format_of(&script)?;
+        let drawn = match wanted {
+            Wanted::Film => self.draw_pictures(&mut script, &format, watcher, cancel)?,
+            Wanted::Plan => FilmFiles::new(),
+        };
         let mut assets = lengths(&script, &format, &mut library)?;
         spoken.tell(&mut assets);
         let plan =
             flow_story::plan_film(&script, &format, &assets).map_err(|faults| faulty(&faults))?;
-        for source in sources(&plan).filter(|source| source.kind != SourceKind::Speech) {
+        let given =
+            |source: &&SourceRef| source.kind != SourceKind::Speech && !drawn.contains_key(*source);
+        for source in sources(&plan).filter(given) {
             library.find(source)?;
         }
         let mut files = library.finish()?;
+        files.extend(drawn);
         if manifest.is_none() && !manner.as_they_are {
             for what in enlarge::choose(&plan, &mut files, &self.store)? {
                 watcher.event(StudioEvent::Warning { what });
