@@ -2,7 +2,7 @@
 //! them. Whatever was started ends with it, by its process.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -68,8 +68,9 @@ impl Running {
             std::thread::Builder::new()
                 .name("err".into())
                 .spawn(move || {
+                    let out = std::io::stderr();
                     for line in BufReader::new(err).lines().map_while(Result::ok) {
-                        eprintln!("  | {line}");
+                        drop(writeln!(out.lock(), "  | {line}"));
                     }
                 })?;
         }

@@ -47,6 +47,7 @@ export const saidDe: Record<TextCode, string> = {
   no_such_file: "Diese Datei gibt es nicht: „{{name}}“",
   reading_files: "Dateien werden gelesen",
   making_film: "Film wird gemacht",
+  drawing_pictures: "Bilder werden gezeichnet",
   making_pictures: "Bilder werden gemacht",
   making_proxy: "Eine hier spielbare Kopie wird gemacht",
   writing_film: "Film wird geschrieben",

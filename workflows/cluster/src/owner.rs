@@ -180,6 +180,10 @@ impl Owner {
     /// # Errors
     /// As [`Link::connect`]; [`ClusterError::Busy`] while somebody else owns a run;
     /// [`ClusterError::Store`].
+    #[allow(
+        clippy::large_stack_frames,
+        reason = "the client's futures are large, and this runs once, on a stack of its own"
+    )]
     pub fn start(options: OwnerOptions) -> Result<Self, ClusterError> {
         let alone = alone(&options.store)?;
         let system = |what: &'static str, why: String| ClusterError::System { what, why };

@@ -194,6 +194,10 @@ pub(crate) fn listen(
     Ok((listener, url))
 }
 
+#[allow(
+    clippy::large_stack_frames,
+    reason = "the client's futures are large, and this runs once, on a stack of its own"
+)]
 async fn run(
     options: WorkerOptions,
     stop: &CancelToken,

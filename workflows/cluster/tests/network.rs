@@ -1,6 +1,10 @@
 //! Owner, workers and a real nats-server, with stub nodes: what comes out is what one executor
 //! makes alone, and nothing finished is made twice.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+#![allow(
+    clippy::result_large_err,
+    reason = "the errors of the crate as they are"
+)]
 
 #[path = "network/support.rs"]
 mod support;

@@ -102,7 +102,8 @@ async fn serve(
         return StatusCode::NOT_FOUND.into_response();
     };
     let range = text(RANGE).map(str::to_owned);
-    let opened = tokio::task::spawn_blocking(move || open(&*served.source, &hash, range));
+    let opened =
+        tokio::task::spawn_blocking(move || open(&*served.source, &hash, range.as_deref()));
     match opened.await {
         Ok(Ok(Some(opened))) => opened.answer(&hash),
         Ok(Ok(None)) => StatusCode::NOT_FOUND.into_response(),
@@ -127,7 +128,7 @@ struct Opened {
 fn open(
     source: &dyn ArtifactSource,
     hash: &ContentHash,
-    range: Option<String>,
+    range: Option<&str>,
 ) -> Result<Option<Opened>, ArtifactSourceError> {
     let Some(ArtifactFile {
         mut file,
@@ -136,7 +137,7 @@ fn open(
     else {
         return Ok(None);
     };
-    let part = part_of(range.as_deref(), length_bytes);
+    let part = part_of(range, length_bytes);
     let first = match part {
         Part::Bytes(first, _) => first,
         Part::Whole | Part::Nothing => 0,

@@ -207,7 +207,9 @@ pub fn draw(
         let files = (out.as_path(), Some(kept.as_path()));
         let drawn = draw_still(&pipeline, &wanted, files, cancel, &hand_on)?;
         for note in drawn.notes {
-            watcher.event(StudioEvent::Warning { what: note.clone() });
+            watcher.event(StudioEvent::Warning {
+                what: note.clone().into(),
+            });
             if !report.notes.contains(&note) {
                 report.notes.push(note);
             }

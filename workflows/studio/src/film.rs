@@ -369,13 +369,7 @@ impl Studio {
         spoken.tell(&mut assets);
         let plan =
             flow_story::plan_film(&script, &format, &assets).map_err(|faults| faulty(&faults))?;
-        let given =
-            |source: &&SourceRef| source.kind != SourceKind::Speech && !drawn.contains_key(*source);
-        for source in sources(&plan).filter(given) {
-            library.find(source)?;
-        }
-        let mut files = library.finish()?;
-        files.extend(drawn);
+        let mut files = all_files(&plan, library, drawn)?;
         if manifest.is_none() && !manner.as_they_are {
             for what in enlarge::choose(&plan, &mut files, &self.store)? {
                 watcher.event(StudioEvent::Warning { what });
@@ -562,6 +556,22 @@ fn sources(plan: &FilmPlan) -> impl Iterator<Item = &SourceRef> {
         .iter()
         .flat_map(|planned| planned.sources.iter().flatten());
     pictures.chain(plan.sounds.iter().flat_map(|planned| &planned.sources))
+}
+
+/// The files that a plan names: those that were drawn for it, the others looked for.
+fn all_files(
+    plan: &FilmPlan,
+    mut library: Library<'_>,
+    drawn: FilmFiles,
+) -> Result<FilmFiles, StudioError> {
+    let given =
+        |source: &&SourceRef| source.kind != SourceKind::Speech && !drawn.contains_key(*source);
+    for source in sources(plan).filter(given) {
+        library.find(source)?;
+    }
+    let mut files = library.finish()?;
+    files.extend(drawn);
+    Ok(files)
 }
 
 fn texts(plan: &FilmPlan) -> String {

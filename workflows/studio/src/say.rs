@@ -13,6 +13,7 @@ flow_story::texts! {
     pub(crate) enum Say {
         ReadingFiles {} = "reading_files", "reading the files";
         MakingFilm {} = "making_film", "making the film";
+        DrawingPictures {} = "drawing_pictures", "drawing the pictures";
         MakingPictures {} = "making_pictures", "making the pictures";
         MakingProxy {} = "making_proxy", "making a copy that plays here";
         WritingFilm {} = "writing_film", "writing the film";

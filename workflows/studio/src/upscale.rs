@@ -205,7 +205,9 @@ pub fn upscale(
     let opened = open(request.model.as_deref(), request.device, &models::hub()?)?;
     let told = opened.upscaler.notes();
     for note in &told {
-        watcher.event(StudioEvent::Warning { what: note.clone() });
+        watcher.event(StudioEvent::Warning {
+            what: note.clone().into(),
+        });
     }
     let mut report = UpscaleReport {
         out: request.to.clone(),

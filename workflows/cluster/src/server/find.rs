@@ -65,6 +65,7 @@ pub fn find(given: Option<&Path>, folders: &[PathBuf]) -> Result<ServerProgram, 
 }
 
 #[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

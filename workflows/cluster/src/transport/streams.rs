@@ -95,6 +95,10 @@ fn work_queue(name: &str, subjects: &str, max_age: Duration) -> Config {
 ///
 /// # Errors
 /// [`ClusterError::Stream`].
+#[allow(
+    clippy::large_stack_frames,
+    reason = "the client's futures are large, and this runs once, on a stack of its own"
+)]
 pub async fn ensure(link: &Link) -> Result<bool, ClusterError> {
     let was_there = link.streams.get_stream(JOBS).await.is_ok();
     let streams = [

@@ -127,10 +127,10 @@ pub fn cluster_status(cluster: &str) -> Result<ClusterStatus, StudioError> {
     let line = line_of(cluster, Kind::Owner)?;
     let clock = crate::system_clock();
     block_on(async {
-        let link = Link::connect(&line, "cluster status").await?;
-        let beats = watch_beats(&link, LISTEN).await?;
+        let link = Box::pin(Link::connect(&line, "cluster status")).await?;
+        let beats = Box::pin(watch_beats(&link, LISTEN)).await?;
         let beats: BTreeMap<_, _> = beats.iter().map(|b| (b.worker.clone(), b)).collect();
-        let cards = link.all::<Card>(CARDS).await?;
+        let cards = Box::pin(link.all::<Card>(CARDS)).await?;
         let settings: Option<Settings> = link.get(BUCKET, "settings").await?;
         let owner = link.get(BUCKET, "owner").await?;
         let now = clock.unix_millis();

@@ -10,6 +10,7 @@ use flow_timeline::{FilmFormat, SourceKind, SourceRef};
 
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
+use crate::say::Say;
 use crate::studio::Studio;
 
 /// How a shot's drawn picture is called in the plan.
@@ -50,7 +51,7 @@ impl Studio {
             return Ok(FilmFiles::new());
         }
         watcher.event(StudioEvent::Stage {
-            what: "drawing the pictures".into(),
+            what: Say::DrawingPictures {}.into(),
         });
         let (document, nodes) = picture_document(&specs, (format.width_px, format.height_px))
             .map_err(|error| StudioError::new(error.code, error.message))?;
@@ -70,7 +71,9 @@ impl Studio {
                 let code = super::worst(&report).unwrap_or(Code::Internal);
                 let message = format!("shot {:?} could not be drawn: {why}", shot.id);
                 if shot.colour.is_some() {
-                    watcher.event(StudioEvent::Warning { what: message });
+                    watcher.event(StudioEvent::Warning {
+                        what: message.into(),
+                    });
                     continue;
                 }
                 return Err(StudioError::new(code, message));
