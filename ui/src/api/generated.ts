@@ -285,7 +285,7 @@ label?: string,
 /**
  * The same for pages in another language.
  */
-label_coded: Coded, };
+label_coded?: Coded, };
 
 /**
  * How to write the film.
@@ -811,11 +811,11 @@ advice: string,
 /**
  * What is the matter, for pages in another language.
  */
-what_coded: Coded, 
+what_coded?: Coded, 
 /**
  * What would mend it, for pages in another language.
  */
-advice_coded: Coded, 
+advice_coded?: Coded, 
 /**
  * What the row is; absent for the film as a whole.
  */
@@ -1970,7 +1970,7 @@ why?: string,
 /**
  * The same for pages in another language.
  */
-why_coded: Coded, 
+why_coded?: Coded, 
 /**
  * Where it starts in the film.
  */
@@ -2357,6 +2357,7 @@ export const TEXTS = {
   no_such_file: "there is no such file: \"{{name}}\"",
   reading_files: "reading the files",
   making_film: "making the film",
+  drawing_pictures: "drawing the pictures",
   making_pictures: "making the pictures",
   making_proxy: "making a copy that plays here",
   writing_film: "writing the film",

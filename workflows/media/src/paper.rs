@@ -83,7 +83,7 @@ pub struct Backdrop {
     pub seed: u64,
 }
 
-/// A subject with transparency around it: colours lie over white where alpha is part.
+/// A subject with transparency around it, straight alpha.
 #[derive(Debug, Clone, Copy)]
 pub struct Cutout<'a> {
     /// `[height_px, width_px, 4]`.
@@ -238,8 +238,11 @@ fn read(cutout: &Cutout<'_>, u: f32, v: f32) -> (Rgb, f32) {
         let inside = x >= 0 && y >= 0 && x < cutout.width_px as i32 && y < cutout.height_px as i32;
         let at = (y.max(0) as usize * cutout.width_px + x.max(0) as usize) * 4;
         match cutout.rgba.get(at..at + 4) {
-            Some(&[r, g, b, a]) if inside => [r, g, b, a].map(|part| f32::from(part) / 255.0),
-            _ => [1.0, 1.0, 1.0, 0.0],
+            Some(&[r, g, b, a]) if inside => {
+                let [r, g, b, a] = [r, g, b, a].map(|part| f32::from(part) / 255.0);
+                [r * a, g * a, b * a, a]
+            }
+            _ => [0.0; 4],
         }
     };
     let (x, y) = ((u - 0.5).floor(), (v - 0.5).floor());
@@ -260,14 +263,7 @@ fn read(cutout: &Cutout<'_>, u: f32, v: f32) -> (Rgb, f32) {
         }
     }
     let [r, g, b, a] = sum;
-    // Take the white off that lies under part alpha.
-    let straight = |part: f32| {
-        if a > 0.02 {
-            ((part - 1.0 + a) / a).clamp(0.0, 1.0)
-        } else {
-            part
-        }
-    };
+    let straight = |part: f32| if a > 0.0 { (part / a).min(1.0) } else { 1.0 };
     ([straight(r), straight(g), straight(b)], a)
 }
 

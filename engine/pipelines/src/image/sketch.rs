@@ -247,15 +247,40 @@ impl ImageFamily for Sketch {
 
     fn decode(&self, latent: &Latent, cancel: &CancelToken) -> Result<Vec<f32>, ImageError> {
         let mut rgba = decode(&self.vae, latent, self.work_bytes, cancel)?;
-        if !self.alpha {
-            let colours = rgba.len() / 4 * 3;
-            rgba[colours..].fill(1.0);
+        match self.alpha {
+            true => take_white_off(&mut rgba),
+            false => {
+                let colours = rgba.len() / 4 * 3;
+                rgba[colours..].fill(1.0);
+            }
         }
         Ok(rgba)
     }
 
     fn preview_weights(&self) -> Option<&[[f32; 3]]> {
         self.preview.as_deref()
+    }
+}
+
+/// Alpha this near to nothing or to all is that.
+const ALPHA_NOISE: f32 = 0.08;
+
+/// Straight colours from colours laid over white, `[4, height, width]` in -1..1: the model learned
+/// pictures whose colours go over into white where they are transparent.
+fn take_white_off(rgba: &mut [f32]) {
+    let (colours, alphas) = rgba.split_at_mut(rgba.len() / 4 * 3);
+    let pixels = alphas.len();
+    for (at, alpha) in alphas.iter_mut().enumerate() {
+        let cover = (f32::midpoint(*alpha, 1.0) - ALPHA_NOISE) / (1.0 - 2.0 * ALPHA_NOISE);
+        let cover = cover.clamp(0.0, 1.0);
+        *alpha = 2.0 * cover - 1.0;
+        if cover > 0.0 && cover < 1.0 {
+            for plane in 0..3 {
+                let colour = &mut colours[plane * pixels + at];
+                // Over white, (c + 1) / 2 = cover * straight + (1 - cover).
+                *colour = ((*colour - 1.0) / cover + 1.0).clamp(-1.0, 1.0);
+            }
+        }
     }
 }
 

@@ -141,11 +141,11 @@ pub struct LintMessage {
     pub advice: String,
     /// What is the matter, for pages in another language.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(type = "Coded")]
+    #[ts(optional, type = "Coded")]
     pub what_coded: Option<Coded>,
     /// What would mend it, for pages in another language.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(type = "Coded")]
+    #[ts(optional, type = "Coded")]
     pub advice_coded: Option<Coded>,
     /// What the row is; absent for the film as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,7 +195,7 @@ pub struct ShotStatus {
     pub why: Option<String>,
     /// The same for pages in another language.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(type = "Coded")]
+    #[ts(optional, type = "Coded")]
     pub why_coded: Option<Coded>,
     /// Where it starts in the film.
     pub start_secs: f64,
@@ -287,7 +287,7 @@ pub struct Edited {
     pub label: Option<String>,
     /// The same for pages in another language.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(type = "Coded")]
+    #[ts(optional, type = "Coded")]
     pub label_coded: Option<Coded>,
 }
 
