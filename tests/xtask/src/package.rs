@@ -33,7 +33,7 @@ const LICENCE: &str = "MIT OR Apache-2.0";
 const PROGRAMS: [&str; 2] = ["longtake-desktop", "longtake"];
 
 /// What packages hold besides the programs: file of the repository, its place, and its mode.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 12] = [
     (
         "src-tauri/package/longtake-desktop.desktop",
         "usr/share/applications/longtake-desktop.desktop",
@@ -67,6 +67,18 @@ const FILES: [(&str, &str); 9] = [
         "usr/share/icons/hicolor/512x512/apps/longtake.png",
     ),
     ("NOTICE", "usr/share/doc/longtake/NOTICE"),
+    (
+        "assets/models/sketch/config.json",
+        "usr/share/longtake/models/sketch/config.json",
+    ),
+    (
+        "assets/models/sketch/sketch.safetensors",
+        "usr/share/longtake/models/sketch/sketch.safetensors",
+    ),
+    (
+        "assets/models/sketch/README.md",
+        "usr/share/longtake/models/sketch/README.md",
+    ),
 ];
 
 /// What to build.

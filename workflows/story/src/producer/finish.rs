@@ -35,7 +35,7 @@ pub(super) fn finish(mut stages: Stages<'_>, mut script: Script) -> Result<Produ
     if options.pictures.is_empty() {
         stages
             .notes
-            .push("no pictures were given: the shots show plain colours".to_owned());
+            .push("no pictures were given: the film draws its own".to_owned());
     } else {
         choose_pictures(&mut script, &options.pictures);
     }
