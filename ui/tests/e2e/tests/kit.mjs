@@ -32,7 +32,7 @@ export const shotsOf = (state) => state.script.scenes.flatMap((scene) => scene.s
 /** Fill a text as a person does and leave the field. */
 export async function write(field, text) {
   await field.click();
-  await field.fill(text);
+  await field.fill(text, { timeout: 60_000 });
   await field.blur();
 }
 
