@@ -38,8 +38,6 @@ pub(crate) fn run(root: &Path, length: &str, seed: u64, out: &Path) -> Result<()
             Command::new(&program)
                 .args(["film", premise, "--json", "--length", length])
                 .args(["--seed", &seed.to_string()])
-                .arg("--stills")
-                .arg(root.join("assets/samples/stills"))
                 .arg("--out")
                 .arg(&path),
         )?;
