@@ -497,6 +497,6 @@ fn pictures_go_to_shots_and_colours_to_the_rest() {
         without
             .notes
             .iter()
-            .any(|note| note.contains("plain colours"))
+            .any(|note| note.contains("draws its own"))
     );
 }

@@ -316,7 +316,11 @@ proptest! {
             }
             Err(faults) => {
                 for fault in faults {
-                    prop_assert_eq!(fault.problem, "there is no frame left for it");
+                    let known = [
+                        "there is no frame left for it",
+                        "the shot is shorter than a frame",
+                    ];
+                    prop_assert!(known.contains(&fault.problem.as_str()), "{}", fault.problem);
                 }
                 // Enough films have to be planned for the test to pass.
                 prop_assume!(false, "no room for a line");
