@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: builds the bench program in release and runs it; `--peers` builds what it is
+//! `cargo xtask bench`: builds the bench program as packages hold it and runs it; `--peers` builds what it is
 //! compared with first.
 
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ pub(crate) fn run(root: &Path, order: &Order<'_>) -> Result<()> {
     let target = film::target_folder(root)?;
     let mut build_all = Command::new(film::cargo());
     build_all
-        .args(["build", "--release", "--locked"])
+        .args(["build", "--profile", "dist", "--locked"])
         .args(["--package", "longtake-tests", "--bin", "longtake-bench"])
         .args(["--package", "flow-cli", "--bin", "longtake"])
         .current_dir(root);
@@ -78,7 +78,7 @@ pub(crate) fn run(root: &Path, order: &Order<'_>) -> Result<()> {
         build_all.args(["--package", "longtake-desktop", "--bin", "longtake-desktop"]);
     }
     steps::pass(&mut build_all)?;
-    let mut bench = Command::new(target.join("release/longtake-bench"));
+    let mut bench = Command::new(target.join("dist/longtake-bench"));
     bench.args(order.what).current_dir(root);
     let receipts = match order.keep {
         true => "tests/receipts",

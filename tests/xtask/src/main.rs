@@ -200,7 +200,7 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
-    /// Run benches in release and keep their receipts.
+    /// Run benches, built as packages are, and keep their receipts.
     #[command(
         after_help = "Examples:\n  cargo xtask bench                 list the benches\n  cargo \
                             xtask bench all            run every one\n  cargo xtask bench NAME \
