@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context as _;
+use engine_base::Code;
 use flow_studio::desk::DeskOptions;
-use flow_studio::{ServeOptions, Shell};
+use flow_studio::{RunningStudio, ServeOptions, Shell};
 use tauri::{AppHandle, Manager as _, Url, WebviewUrl, WebviewWindow, WebviewWindowBuilder};
 
 use crate::notices;
@@ -19,6 +20,8 @@ enum Behind {
     Starting(Option<PathBuf>),
     /// The server that the page comes from; it ends with this.
     Serving { _shell: Shell },
+    /// Another process's server, which the page comes from and which goes on without the window.
+    Joined,
     /// The program ends.
     Ended,
 }
@@ -70,17 +73,29 @@ pub(crate) fn open(app: &AppHandle, project: Option<PathBuf>) -> tauri::Result<(
 
 fn start(app: &AppHandle, window: &WebviewWindow) -> anyhow::Result<()> {
     let desk = DeskOptions::of_this_machine("longtake-desktop")?;
-    let shell = Shell::start(desk, &ServeOptions::default())?;
-    let mut url: Url = shell.url().parse().context("the studio's own address")?;
-    notices::watch(app, &shell)?;
+    let data_folder = desk.data_folder.clone();
+    let (url, serves) = match Shell::start(desk, &ServeOptions::default()) {
+        Ok(shell) => {
+            notices::watch(app, &shell)?;
+            (shell.url(), Behind::Serving { _shell: shell })
+        }
+        Err(error) if error.code == Code::Busy => {
+            let running = RunningStudio::find(&data_folder)?;
+            // One that serves commands alone has nothing to show.
+            anyhow::ensure!(running.has_pages(), error);
+            (running.url(), Behind::Joined)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let mut url: Url = url.parse().context("the studio's own address")?;
     let opened = app.state::<Opened>();
     let mut behind = opened.lock();
     match &*behind {
         Behind::Starting(Some(project)) => url.set_fragment(Some(&place_of(project))),
-        Behind::Starting(None) | Behind::Serving { .. } => {}
+        Behind::Starting(None) | Behind::Serving { .. } | Behind::Joined => {}
         Behind::Ended => return Ok(()),
     }
-    *behind = Behind::Serving { _shell: shell };
+    *behind = serves;
     drop(behind);
     window.navigate(url)?;
     Ok(())

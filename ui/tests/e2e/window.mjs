@@ -5,7 +5,7 @@
 //
 // Prints TAP. LONGTAKE_E2E_OUT keeps screenshots.
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -189,12 +189,29 @@ async function secondStart(open) {
   await named.window.close();
 }
 
+/** Where a studio runs already, the window shows that one, and leaves it running. */
+async function joinsTheOneThatRuns(open, serve) {
+  const server = await serve();
+  try {
+    const { window } = await open();
+    await window.find('//h1[normalize-space()="Your films"]', 90);
+    assert.equal(await window.run("return location.origin"), new URL(server.url).origin);
+    const made = await asker(window)("project.create", { name: "Joined", preset: "wide", fps: "24", language: "en" });
+    await window.close();
+    const recent = await server.ask("app.recent");
+    assert.equal(recent[0].path, made.project, "the studio goes on without the window");
+  } finally {
+    await server.stop();
+  }
+}
+
 async function main() {
   const tests = [
     "window: a premise becomes a film",
     "window: nothing sleeps while jobs run; who looks away is told what ended, once",
     "window: killed in an edit, nothing is lost",
     "window: a second start shows its project in the first window",
+    "window: a studio that runs already is joined",
   ];
   console.log(`1..${tests.length}`);
   const reason = lacking();
@@ -213,6 +230,12 @@ async function main() {
   writeFileSync(sound, "pcm.!default { type null }\nctl.!default { type null }\n");
   // A driver of its own for each start: it thinks that a killed window is still there.
   const log = join(home, "desktop.jsonl");
+  const places = {
+    LONGTAKE_DATA: folder("data"),
+    LONGTAKE_CACHE: folder("cache"),
+    LONGTAKE_PROJECTS: folder("films"),
+    LONGTAKE_MODELS: process.env.LONGTAKE_MODELS ?? join(homedir(), ".local/share/longtake/models"),
+  };
   const open = async (args = []) => {
     const env = {
       GDK_BACKEND: "x11",
@@ -220,10 +243,7 @@ async function main() {
       TAURI_AUTOMATION: "true",
       TAURI_WEBVIEW_AUTOMATION: "true",
       ALSA_CONFIG_PATH: sound,
-      LONGTAKE_DATA: folder("data"),
-      LONGTAKE_CACHE: folder("cache"),
-      LONGTAKE_PROJECTS: folder("films"),
-      LONGTAKE_MODELS: process.env.LONGTAKE_MODELS ?? join(homedir(), ".local/share/longtake/models"),
+      ...places,
     };
     const driver = await startDriver(env, { log });
     drivers.push(driver);
@@ -265,9 +285,31 @@ async function main() {
   await run(2, () => toldTheDesktop(log));
   await run(3, () => killedInAnEdit(open, keep));
   await run(4, () => secondStart(open));
+  await run(5, () => joinsTheOneThatRuns(open, () => startServer(places)));
   for (const driver of drivers) driver.stop();
   rmSync(home, { recursive: true, force: true });
   return failed === 0 ? 0 : 1;
+}
+
+/** `longtake serve --ui` on the folders of the window. */
+async function startServer(places) {
+  assert.ok(process.env.LONGTAKE_BIN, "set LONGTAKE_BIN");
+  const env = { ...process.env, ...places };
+  const child = spawn(process.env.LONGTAKE_BIN, ["serve", "--ui", "--json"], { env, stdio: ["ignore", "pipe", "ignore"] });
+  const ended = new Promise((done) => child.on("exit", done));
+  let said = "";
+  child.stdout.on("data", (bytes) => (said += bytes));
+  const { url, token } = JSON.parse(await until("the server's line", 30, () => said.includes("\n") && said));
+  const ask = async (name) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const answer = await fetch(new URL(`/api/call/${name}`, url), { method: "POST", headers, body: "{}" });
+    return (await answer.json()).ok;
+  };
+  const stop = async () => {
+    child.kill("SIGTERM");
+    await ended;
+  };
+  return { url, ask, stop };
 }
 
 /** The window's process that works in `home`: never another one of the same name. */

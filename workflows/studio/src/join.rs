@@ -43,6 +43,9 @@ struct Told {
     program: String,
     version: String,
     address: SocketAddr,
+    /// Whether it serves pages too, not only commands.
+    #[serde(default)]
+    pages: bool,
 }
 
 /// A studio that another process runs.
@@ -64,11 +67,12 @@ impl Drop for Announced {
     }
 }
 
-/// Say that this process serves the studio of `folder` at `address`.
+/// Say that this process serves the studio of `folder` at `address`, with `pages` or commands only.
 pub(crate) fn announce(
     folder: &Path,
     program: &str,
     address: SocketAddr,
+    pages: bool,
 ) -> Result<Announced, StudioError> {
     let path = folder.join(FILE);
     let told = Told {
@@ -76,6 +80,7 @@ pub(crate) fn announce(
         program: program.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         address: here(address),
+        pages,
     };
     let text = serde_json::to_string_pretty(&told).unwrap_or_default();
     std::fs::write(&path, text)
@@ -164,6 +169,11 @@ impl RunningStudio {
         &self.told.version
     }
 
+    /// Whether a browser or a window can show it.
+    pub const fn has_pages(&self) -> bool {
+        self.told.pages
+    }
+
     /// Where it listens.
     pub const fn address(&self) -> SocketAddr {
         self.told.address
@@ -231,7 +241,7 @@ mod tests {
         let address = free.local_addr().unwrap();
         drop(free);
         std::fs::write(folder.path().join("token"), "x").unwrap();
-        let told = announce(folder.path(), "longtake serve", address).unwrap();
+        let told = announce(folder.path(), "longtake serve", address, true).unwrap();
         let error = RunningStudio::find(folder.path()).unwrap_err();
         assert_eq!(error.code, Code::Busy);
         let pid = std::process::id().to_string();

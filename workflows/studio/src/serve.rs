@@ -136,7 +136,8 @@ impl Server {
         let token = Token::kept(&desk.data_folder().join(TOKEN_FILE)).map_err(internal)?;
         let gate = Gate::new(token.clone(), address, &options.names);
         let (stop, stopped) = watch::channel(false);
-        let announced = join::announce(desk.data_folder(), desk.program(), address)?;
+        let pages = options.pages != Pages::Off;
+        let announced = join::announce(desk.data_folder(), desk.program(), address, pages)?;
         let app = routes::router(desk, gate, options.pages.clone(), stopped.clone());
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
