@@ -479,7 +479,7 @@ def train_dit(a, data):
     ema = {k: v.detach().clone() for k, v in net.state_dict().items()}
     if a.resume:
         parts = [torch.load(f"{a.resume}/part{j}.pt", weights_only=True, map_location=DEV) for j in (0, 1)]
-        net.load_state_dict({k: v.float() for p in parts for k, v in p["raw"].items()})
+        net.load_state_dict({k: v.float() for p in parts for k, v in (p["raw"] or p["ema"]).items()})
         ema = {k: v.float() for p in parts for k, v in (p["ema"] or p["raw"]).items()}
         state = {k: parts[0][k] for k in state}
         print("resumed at", state, flush=True)
@@ -561,7 +561,7 @@ def train_dit(a, data):
             print("dit", r, round((time.time() - tl) / a.log * 1000, 1), "ms", flush=True)
             tl = time.time()
     json.dump(curve, open(a.out + "/curve.json", "w"))
-    pack(a, None, ema, state)
+    pack(a, net.state_dict() if a.keep_raw else None, ema, state)
     net.load_state_dict(ema)
     net.eval()
     for what, prompts, cols in (("sample", PROMPTS, 8), ("judge", [judge.prompt(i) for i in range(len(HOLD))], 10)):
@@ -578,12 +578,13 @@ def main():
     p = argparse.ArgumentParser()
     for k, v in dict(data="data", text="text", out="out", vae="", resume="", keep="", stage="vae,dit").items():
         p.add_argument("--" + k, default=v)
-    for k, v in dict(seed=1, workers=6, chunk=512, bank=192, vae_batch=96, sheet=32, stat=8, max_steps=10**9, batch=512, pool=100, reuse=8, warm=200, log=500, vae_pool=6144, judge=1500).items():
+    for k, v in dict(seed=1, workers=6, chunk=512, bank=192, vae_batch=96, sheet=32, stat=8, max_steps=10**9, batch=512, pool=100, reuse=8, warm=200, log=500, vae_pool=6144, judge=100000, near=100).items():
         p.add_argument("--" + k, type=int, default=v)
-    for k, v in dict(vae_lr=1.5e-3, vae_seconds=150., dit_seconds=400., kl=1.5e-3, lr=2e-3, wd=.02, ema=.9995, tshift=.2, shift=1.5, cool=0., deadline=1e9, save_at=1e9, critic_lr=8e-4, adv=.4, adv_from=.4, fool=.3).items():
+    for k, v in dict(vae_lr=1.5e-3, vae_seconds=150., judge_seconds=90., dit_seconds=400., kl=1.5e-3, lr=2e-3, wd=.02, ema=.9995, tshift=.2, shift=1.5, cool=0., deadline=1e9, save_at=1e9, critic_lr=8e-4, adv=.4, adv_from=.4, fool=.3).items():
         p.add_argument("--" + k, type=float, default=v)
     p.add_argument("--no-compile", action="store_true")
     p.add_argument("--no-graph", action="store_true")
+    p.add_argument("--keep-raw", action="store_true")
     a = p.parse_args()
     os.makedirs(a.out, exist_ok=True)
     if CUDA:
@@ -598,6 +599,8 @@ def main():
     data = Data(a)
     if "judge" in a.stage:
         return judge.train(a, data)
+    if "near" in a.stage:
+        return judge.near(a, data)
     print("data", round(time.time() - t, 1), "s, bank", tuple(data.bank.shape), "sprites", tuple(data.spr.shape), flush=True)
     x, _, ln, caps = data.batch()
     sheet(x[:a.sheet], a.out + "/data.png", 8)
