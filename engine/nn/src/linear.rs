@@ -13,7 +13,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// The layer of tensor `name`, without bias.
+    /// The layer of tensor `name`, without bias. A convolution of 1 x 1 is one too.
     ///
     /// # Errors
     /// [`LayerError`], with the tensor's name.
@@ -23,7 +23,14 @@ impl Linear {
         outputs: usize,
         inputs: usize,
     ) -> Result<Self, LayerError> {
-        let tensor = checkpoint.tensor_of_shape(name, &[outputs, inputs])?;
+        let of_conv = |shape: &[usize]| match shape {
+            [o, i, rest @ ..] => (*o, *i) == (outputs, inputs) && rest.iter().all(|side| *side == 1),
+            _ => false,
+        };
+        let tensor = match checkpoint.tensor(name) {
+            Some(tensor) if of_conv(&tensor.shape) => tensor,
+            _ => checkpoint.tensor_of_shape(name, &[outputs, inputs])?,
+        };
         let weights = PackedMatrix::new(name, tensor.dtype, outputs, inputs, tensor.bytes)?;
         Ok(Self {
             weights,

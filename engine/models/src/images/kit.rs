@@ -28,6 +28,45 @@ pub(crate) fn doubled(cpu: &Cpu, conv: &Conv2d, input: &Planes) -> Result<Planes
     convolved(cpu, conv, &large, None)
 }
 
+/// `conv` of `input` with stride 2, from pixel `first` on (see [`every_second`]); `channels` come out of it.
+pub(crate) fn halved(
+    cpu: &Cpu,
+    conv: &Conv2d,
+    input: &Planes,
+    (channels, first): (usize, usize),
+) -> Result<Planes, TensorError> {
+    let whole = convolved(cpu, conv, input, None)?;
+    let half = every_second(&whole, channels, first)?;
+    let mut out = Planes::zeros(whole.blocks(), whole.height() / 2, whole.width() / 2)?;
+    out.fill(&half)?;
+    Ok(out)
+}
+
+/// `input` with `by[channel]` added to every pixel of a channel.
+pub(crate) fn raised(input: &Planes, by: &[f32]) -> Result<Planes, TensorError> {
+    let pixels = (input.height() * input.width()).max(1);
+    let mut values = input.values(by.len())?;
+    for (plane, by) in values.chunks_exact_mut(pixels).zip(by) {
+        plane.iter_mut().for_each(|value| *value += by);
+    }
+    let mut out = Planes::zeros(input.blocks(), input.height(), input.width())?;
+    out.fill(&values)?;
+    Ok(out)
+}
+
+/// The first `counts.0` channels of `a`, then the first `counts.1` of `b`, which has the same size.
+pub(crate) fn joined(
+    (a, b): (&Planes, &Planes),
+    counts: (usize, usize),
+) -> Result<Planes, TensorError> {
+    let mut values = a.values(counts.0)?;
+    values.extend(b.values(counts.1)?);
+    let blocks = (counts.0 + counts.1).div_ceil(16);
+    let mut out = Planes::zeros(blocks, a.height(), a.width())?;
+    out.fill(&values)?;
+    Ok(out)
+}
+
 /// Every second pixel of the first `channels` from pixel `first` (0 or 1) on: `[channels, height / 2,
 /// width / 2]`. A convolution of stride 2 stands on odd pixels where its border is below and to the right
 /// only, on even ones where it is all around.

@@ -95,6 +95,17 @@ impl<'a> Tensors<'a> {
         channels: usize,
         side: usize,
     ) -> Result<Conv2d, LoadError> {
+        self.conv_with(name, (outputs, channels), side, &Activation::None)
+    }
+
+    /// The same with what follows it.
+    pub(crate) fn conv_with(
+        &self,
+        name: &str,
+        (outputs, channels): (usize, usize),
+        side: usize,
+        end: &Activation,
+    ) -> Result<Conv2d, LoadError> {
         let weight = format!("{name}.weight");
         let flat = [outputs, channels, side, side];
         let weights = match self.shape(&weight).as_deref() {
@@ -106,6 +117,7 @@ impl<'a> Tensors<'a> {
                     .copied()
                     .collect()
             }
+            Some(&[o, c]) if [o, c, 1, 1] == flat => self.values(&weight, &[o, c])?,
             _ => self.values(&weight, &flat)?,
         };
         let bias = format!("{name}.bias");
@@ -114,11 +126,6 @@ impl<'a> Tensors<'a> {
         } else {
             vec![0.0; outputs]
         };
-        Ok(Conv2d::new(
-            &weights,
-            &bias,
-            (&[channels], side),
-            &Activation::None,
-        )?)
+        Ok(Conv2d::new(&weights, &bias, (&[channels], side), end)?)
     }
 }

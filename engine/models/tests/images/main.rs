@@ -8,5 +8,6 @@ mod flux3;
 mod qwen_image;
 mod qwen_image_21;
 mod schedulers;
+mod stable_diffusion;
 mod texts;
 mod z_image;
