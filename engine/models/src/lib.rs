@@ -34,7 +34,8 @@ pub use pictures::{
     PictureModel, PictureWeights, load_picture_model, picture_tensors_of_ncnn, picture_weights,
 };
 pub use texts::{
-    ClipText, ClipTextConfig, ClipTextStates, T5Config, T5Encoder, load_clip_text, load_t5_encoder,
+    ClipText, ClipTextConfig, ClipTextStates, PromptPicture, T5Config, T5Encoder, VL_FAMILIES,
+    VlEncoder, VlStates, load_clip_text, load_t5_encoder, load_vl_encoder,
 };
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Linear layers over weights as they lie in a file.
 
-use engine_tensor::{PackedMatrix, TensorError};
+use engine_tensor::{DType, PackedMatrix, TensorError};
 use engine_weights::Checkpoint;
 
 use crate::LayerError;
@@ -36,6 +36,21 @@ impl Linear {
             weights,
             bias: None,
         })
+    }
+
+    /// The layer of `values: [outputs, inputs]`, called `name` in errors.
+    ///
+    /// # Errors
+    /// [`LayerError`] for lengths that do not go together and values that are no numbers.
+    pub fn of_values(
+        name: &str,
+        values: &[f32],
+        (outputs, inputs): (usize, usize),
+        bias: Option<Vec<f32>>,
+    ) -> Result<Self, LayerError> {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let weights = PackedMatrix::new(name, DType::F32, outputs, inputs, bytes.into())?;
+        Ok(Self { weights, bias })
     }
 
     /// The same layer with the bias of tensor `name`, which must be there.

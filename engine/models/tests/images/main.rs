@@ -10,4 +10,5 @@ mod qwen_image_21;
 mod schedulers;
 mod stable_diffusion;
 mod texts;
+mod vl;
 mod z_image;
