@@ -73,7 +73,10 @@ impl From<TensorError> for LoadError {
 pub(crate) const SIZE_CAP: usize = 1 << 20;
 
 /// A configuration value that cannot be right.
-#[expect(clippy::needless_pass_by_value, reason = "called with what it writes out")]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "called with what it writes out"
+)]
 pub(crate) fn wrong(key: &str, got: impl ToString, expected: &str) -> LoadError {
     LoadError::Config {
         key: key.to_owned(),

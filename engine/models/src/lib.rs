@@ -24,10 +24,11 @@ pub use error::LoadError;
 pub use families::{FAMILIES, Family, family_of};
 pub use images::{
     CausalVae, CausalVaeConfig, Condition, Flux2, Flux2Config, Flux3, Flux3Config, Flux3Input,
-    KlVae, KlVaeConfig, PerLevel, PlacedRows, Posterior, Prefix, QwenImage, QwenImage21, QwenImage21Config,
-    QwenImageConfig, ResidualVae, ResidualVaeConfig, TinyVae, TinyVaeConfig, UNet, UNetConfig, UNetInput, ZImage, ZImageConfig, load_causal_vae,
-    load_flux2, load_flux3, load_kl_vae, load_qwen_image, load_qwen_image_21, load_residual_vae,
-    load_tiny_vae, load_unet, load_z_image,
+    KlVae, KlVaeConfig, PerLevel, PlacedRows, Posterior, Prefix, QwenImage, QwenImage21,
+    QwenImage21Config, QwenImageConfig, ResidualVae, ResidualVaeConfig, TinyVae, TinyVaeConfig,
+    UNet, UNetConfig, UNetInput, ZImage, ZImageConfig, load_causal_vae, load_flux2, load_flux3,
+    load_kl_vae, load_qwen_image, load_qwen_image_21, load_residual_vae, load_tiny_vae, load_unet,
+    load_z_image,
 };
 pub use pictures::{
     ConvWeights, DenseNetwork, PICTURE_FAMILIES, PictureError, PictureFamily, PictureMemory,

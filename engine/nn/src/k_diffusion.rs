@@ -88,7 +88,7 @@ impl TrainedNoise {
     }
 
     /// Where a sigma stands among the trained timesteps, by logarithms.
-    fn timestep_of(&self, sigma: f64) -> f64 {
+    pub fn timestep_of(&self, sigma: f64) -> f64 {
         let target = sigma.max(1e-10).ln();
         let of = |at: usize| f64::from((self.sigma(at) as f32).ln());
         let below = (0..TIMESTEPS).rev().find(|at| of(*at) <= target);

@@ -24,7 +24,9 @@ impl Linear {
         inputs: usize,
     ) -> Result<Self, LayerError> {
         let of_conv = |shape: &[usize]| match shape {
-            [o, i, rest @ ..] => (*o, *i) == (outputs, inputs) && rest.iter().all(|side| *side == 1),
+            [o, i, rest @ ..] => {
+                (*o, *i) == (outputs, inputs) && rest.iter().all(|side| *side == 1)
+            }
             _ => false,
         };
         let tensor = match checkpoint.tensor(name) {
@@ -48,7 +50,10 @@ impl Linear {
         (outputs, inputs): (usize, usize),
         bias: Option<Vec<f32>>,
     ) -> Result<Self, LayerError> {
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         let weights = PackedMatrix::new(name, DType::F32, outputs, inputs, bytes.into())?;
         Ok(Self { weights, bias })
     }

@@ -13,7 +13,6 @@ use super::tensors::Tensors;
 use crate::error::{check_sizes, wrong};
 use crate::{LoadError, PictureError};
 
-
 /// `vae/config.json`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct CausalVaeConfig {
@@ -259,5 +258,19 @@ impl CausalVae {
             *value = found * self.config.latents_std[channel] + self.config.latents_mean[channel];
         }
         out
+    }
+
+    /// The other way: `latent: [z_dim, 2 * height, 2 * width]` to `[height * width, 4 * z_dim]`,
+    /// `(z - mean) / std`.
+    pub fn pack(&self, latent: &[f32], (height, width): (usize, usize)) -> Vec<f32> {
+        let mut tokens = super::kit::packed(latent, (height, width));
+        for token in tokens.chunks_exact_mut(4 * self.config.z_dim) {
+            for (at, value) in token.iter_mut().enumerate() {
+                let channel = at / 4;
+                *value =
+                    (*value - self.config.latents_mean[channel]) / self.config.latents_std[channel];
+            }
+        }
+        tokens
     }
 }

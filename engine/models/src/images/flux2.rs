@@ -86,7 +86,11 @@ impl Flux2Config {
                 "a number over 0",
             ));
         }
-        check_axes("axes_dims_rope", &self.axes_dims_rope, self.attention_head_dim)?;
+        check_axes(
+            "axes_dims_rope",
+            &self.axes_dims_rope,
+            self.attention_head_dim,
+        )?;
         if self.guidance_embeds {
             return Err(wrong("guidance_embeds", "true".to_owned(), "false (klein)"));
         }

@@ -88,7 +88,11 @@ impl Flux3Config {
                 "a number over 0",
             ));
         }
-        check_axes("axes_dims_rope", &self.axes_dims_rope, self.attention_head_dim)?;
+        check_axes(
+            "axes_dims_rope",
+            &self.axes_dims_rope,
+            self.attention_head_dim,
+        )?;
         Ok(())
     }
 }

@@ -86,6 +86,22 @@ pub(crate) fn every_second(
     Ok(kept.collect())
 }
 
+/// Squares of four pixels of `planes: [channels, 2 * height, 2 * width]` as tokens: `[height * width, channels
+/// * 4]`, each channel's four together.
+pub(crate) fn packed(planes: &[f32], (height, width): (usize, usize)) -> Vec<f32> {
+    let pixels = 4 * height * width;
+    let channels = planes.len().checked_div(pixels).unwrap_or(0);
+    let mut out = Vec::with_capacity(planes.len());
+    for token in 0..height * width {
+        let (row, column) = (token / width, token % width);
+        for at in 0..4 * channels {
+            let (channel, y, x) = (at / 4, 2 * row + at % 4 / 2, 2 * column + at % 2);
+            out.push(planes[channel * pixels + y * 2 * width + x]);
+        }
+    }
+    out
+}
+
 /// Attention in which every row sees every row. `q`, `k`, `v`, result: `[rows, heads, head_dim]`.
 pub(crate) fn full_attention(
     cpu: &Cpu,

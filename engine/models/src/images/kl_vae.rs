@@ -140,7 +140,14 @@ impl Mid {
         config: &KlVaeConfig,
     ) -> Result<Self, LoadError> {
         let groups = config.norm_num_groups;
-        let block = |name: &str| ResBlock::load(&tensors.under(name), (channels, channels), (groups, EPSILON), None);
+        let block = |name: &str| {
+            ResBlock::load(
+                &tensors.under(name),
+                (channels, channels),
+                (groups, EPSILON),
+                None,
+            )
+        };
         let attention = match config.mid_block_add_attention {
             false => None,
             true => {
@@ -183,7 +190,12 @@ impl Level {
         for index in 0..blocks {
             let inputs = if index == 0 { inputs } else { outputs };
             let tensors = tensors.under(format!("resnets.{index}"));
-            loaded.push(ResBlock::load(&tensors, (inputs, outputs), (groups, EPSILON), None)?);
+            loaded.push(ResBlock::load(
+                &tensors,
+                (inputs, outputs),
+                (groups, EPSILON),
+                None,
+            )?);
         }
         Ok(Self {
             blocks: loaded,
@@ -279,14 +291,22 @@ impl KlVae {
             )?,
             encoder_levels,
             encoder_mid: Mid::load(&encoder.under("mid_block"), inner, config)?,
-            encoder_norm: GroupNorm::load(&encoder.under("conv_norm_out"), inner, (groups, EPSILON))?,
+            encoder_norm: GroupNorm::load(
+                &encoder.under("conv_norm_out"),
+                inner,
+                (groups, EPSILON),
+            )?,
             encoder_last: encoder.conv("conv_out", 2 * z, inner, 3)?,
             quant: quant(config.use_quant_conv, "quant_conv", 2 * z)?,
             post_quant: quant(config.use_post_quant_conv, "post_quant_conv", z)?,
             decoder_first: decoder.conv("conv_in", widths[0], z, 3)?,
             decoder_mid: Mid::load(&decoder.under("mid_block"), widths[0], config)?,
             decoder_levels,
-            decoder_norm: GroupNorm::load(&decoder.under("conv_norm_out"), widths[last], (groups, EPSILON))?,
+            decoder_norm: GroupNorm::load(
+                &decoder.under("conv_norm_out"),
+                widths[last],
+                (groups, EPSILON),
+            )?,
             decoder_last: decoder.conv("conv_out", config.out_channels, widths[last], 3)?,
             packed,
             config: config.clone(),
@@ -384,5 +404,19 @@ impl KlVae {
             }
         }
         out
+    }
+
+    /// The other way: `latent: [latent_channels, 2 * height, 2 * width]` to `[height * width, 4 *
+    /// latent_channels]`, `(z - mean) / deviation` where there are such.
+    pub fn pack(&self, latent: &[f32], (height, width): (usize, usize)) -> Vec<f32> {
+        let mut tokens = super::kit::packed(latent, (height, width));
+        if let Some((mean, deviation)) = &self.packed {
+            for token in tokens.chunks_exact_mut(mean.len().max(1)) {
+                for ((value, mean), deviation) in token.iter_mut().zip(mean).zip(deviation) {
+                    *value = (*value - mean) / deviation;
+                }
+            }
+        }
+        tokens
     }
 }

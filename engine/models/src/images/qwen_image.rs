@@ -69,7 +69,11 @@ impl QwenImageConfig {
             ("joint_attention_dim", self.joint_attention_dim),
         ];
         check_sizes(sizes)?;
-        check_axes("axes_dims_rope", &self.axes_dims_rope, self.attention_head_dim)?;
+        check_axes(
+            "axes_dims_rope",
+            &self.axes_dims_rope,
+            self.attention_head_dim,
+        )?;
         for (key, flag) in [
             ("guidance_embeds", self.guidance_embeds),
             ("zero_cond_t", self.zero_cond_t),

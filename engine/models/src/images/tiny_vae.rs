@@ -115,7 +115,11 @@ impl TinyVae {
         let mut index = 0;
         let levels = config.encoder_block_out_channels.iter();
         for (level, (width, blocks)) in levels.zip(&config.num_encoder_blocks).enumerate() {
-            let inputs = if level == 0 { config.in_channels } else { *width };
+            let inputs = if level == 0 {
+                config.in_channels
+            } else {
+                *width
+            };
             let conv = layers.conv(&index.to_string(), *width, inputs, 3)?;
             encoder.push(match level {
                 0 => Part::Conv(conv),
@@ -127,7 +131,11 @@ impl TinyVae {
                 index += 1;
             }
         }
-        let last = config.encoder_block_out_channels.last().copied().unwrap_or(1);
+        let last = config
+            .encoder_block_out_channels
+            .last()
+            .copied()
+            .unwrap_or(1);
         let conv = layers.conv(&index.to_string(), config.latent_channels, last, 3)?;
         encoder.push(Part::Conv(conv));
 
@@ -147,7 +155,12 @@ impl TinyVae {
                 index += 1;
             }
             let outputs = if ends { config.out_channels } else { *width };
-            decoder.push(Part::Conv(layers.conv(&index.to_string(), outputs, *width, 3)?));
+            decoder.push(Part::Conv(layers.conv(
+                &index.to_string(),
+                outputs,
+                *width,
+                3,
+            )?));
             index += 1;
         }
         Ok(Self {
@@ -200,7 +213,9 @@ impl TinyVae {
         let channels = self.config.latent_channels;
         let out = self.run(&self.decoder, &soft, (channels, height, width), cancel)?;
         let mut picture = out.values(self.config.out_channels)?;
-        picture.iter_mut().for_each(|value| *value = 2.0 * *value - 1.0);
+        picture
+            .iter_mut()
+            .for_each(|value| *value = 2.0 * *value - 1.0);
         Ok(picture)
     }
 

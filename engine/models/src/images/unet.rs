@@ -110,9 +110,8 @@ impl UNet {
             });
         }
         let mid = tensors.under("mid_block");
-        let of_mid = |name: &str| {
-            ResBlock::load(&mid.under(name), (inputs, inputs), norm, Some(time))
-        };
+        let of_mid =
+            |name: &str| ResBlock::load(&mid.under(name), (inputs, inputs), norm, Some(time));
         let (mid_first, mid_second) = (of_mid("resnets.0")?, of_mid("resnets.1")?);
         let mid_cross = cross(&mid.under("attentions.0"), widths.len() - 1)?;
         let (mut up, mut joints) = (Vec::new(), Vec::new());
@@ -232,7 +231,11 @@ impl UNet {
             for (layer, counts) in level.layers.iter().zip(joints) {
                 cancel.check()?;
                 let skipped = kept.pop();
-                expect_zero(OP, "layers without a partner", usize::from(skipped.is_none()))?;
+                expect_zero(
+                    OP,
+                    "layers without a partner",
+                    usize::from(skipped.is_none()),
+                )?;
                 if let Some(skipped) = skipped {
                     x = joined((&x, &skipped), *counts)?;
                 }
@@ -268,7 +271,9 @@ impl UNet {
                 all.extend(waves(dims).of(*id));
             }
             let added = through(runner, linears, &all)?;
-            time.iter_mut().zip(&added).for_each(|(time, by)| *time += by);
+            time.iter_mut()
+                .zip(&added)
+                .for_each(|(time, by)| *time += by);
         }
         Ok(active(&self.cpu, &time))
     }

@@ -91,7 +91,11 @@ impl UNetConfig {
             ("norm_num_groups", self.norm_num_groups),
             ("cross_attention_dim", self.cross_attention_dim),
         ])?;
-        check_sizes(self.block_out_channels.iter().map(|c| ("block_out_channels", *c)))?;
+        check_sizes(
+            self.block_out_channels
+                .iter()
+                .map(|c| ("block_out_channels", *c)),
+        )?;
         for (key, kinds, known) in [
             ("down_block_types", &self.down_block_types, DOWN),
             ("up_block_types", &self.up_block_types, UP),
@@ -107,7 +111,11 @@ impl UNetConfig {
         for level in 0..levels {
             let (channels, heads) = (self.block_out_channels[level], self.heads(level));
             if heads == 0 || !channels.is_multiple_of(heads) {
-                return Err(wrong("attention_head_dim", heads, "a divisor of the channels"));
+                return Err(wrong(
+                    "attention_head_dim",
+                    heads,
+                    "a divisor of the channels",
+                ));
             }
             if self.blocks(level) > SIZE_CAP {
                 let key = "transformer_layers_per_block";
@@ -117,7 +125,10 @@ impl UNetConfig {
         match self.addition_embed_type.as_deref() {
             None => Ok(()),
             Some("text_time") => check_sizes([
-                ("addition_time_embed_dim", self.addition_time_embed_dim.unwrap_or(0)),
+                (
+                    "addition_time_embed_dim",
+                    self.addition_time_embed_dim.unwrap_or(0),
+                ),
                 (
                     "projection_class_embeddings_input_dim",
                     self.added_dims().unwrap_or(0),
@@ -144,11 +155,15 @@ impl UNetConfig {
     }
 
     pub(super) fn down_reads_text(&self, index: usize) -> bool {
-        self.down_block_types.get(index).is_some_and(|kind| kind == DOWN[0])
+        self.down_block_types
+            .get(index)
+            .is_some_and(|kind| kind == DOWN[0])
     }
 
     pub(super) fn up_reads_text(&self, index: usize) -> bool {
-        self.up_block_types.get(index).is_some_and(|kind| kind == UP[0])
+        self.up_block_types
+            .get(index)
+            .is_some_and(|kind| kind == UP[0])
     }
 
     /// Elements of what is added to the timestep, for SDXL.

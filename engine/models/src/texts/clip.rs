@@ -8,8 +8,8 @@ use engine_tensor::ops::{Unary, activate, add, embedding, layer_norm};
 use engine_tensor::{Cpu, TensorError};
 use serde::Deserialize;
 
-use crate::error::{check_sizes, wrong};
 use crate::LoadError;
+use crate::error::{check_sizes, wrong};
 use crate::images::Tensors;
 use crate::images::kit::causal_attention;
 

@@ -51,10 +51,11 @@ pub(super) fn load(
 ) -> Result<(VlText, Option<Box<dyn VlTower>>), LoadError> {
     let config = VlTextConfig::of(json, AxisOrder::Blocks)?;
     let text = VlText::load(&super::language_tensors(tensors), &config, cpu)?;
-    let tower: Option<Box<dyn VlTower>> = match super::vision_tensors(tensors, "patch_embed.proj.weight") {
-        Some(tensors) => Some(Box::new(Tower::load(&tensors, json, cpu)?)),
-        None => None,
-    };
+    let tower: Option<Box<dyn VlTower>> =
+        match super::vision_tensors(tensors, "patch_embed.proj.weight") {
+            Some(tensors) => Some(Box::new(Tower::load(&tensors, json, cpu)?)),
+            None => None,
+        };
     Ok((text, tower))
 }
 
@@ -167,7 +168,11 @@ impl VlTower for Tower {
         let all = vec![0; places.len()];
         for (index, block) in self.blocks.iter().enumerate() {
             cancel.check()?;
-            let groups = if self.whole.contains(&index) { &all } else { &windows };
+            let groups = if self.whole.contains(&index) {
+                &all
+            } else {
+                &windows
+            };
             self.block(&mut runner, block, &mut x, (&turns, groups))
                 .map_err(fault)?;
         }

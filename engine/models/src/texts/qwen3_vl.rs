@@ -104,10 +104,11 @@ pub(super) fn load(
     let config = VlTextConfig::of(json, AxisOrder::Turns)?;
     let text = super::language_tensors(tensors);
     let text = VlText::load(&text, &config, cpu)?;
-    let tower: Option<Box<dyn VlTower>> = match super::vision_tensors(tensors, "patch_embed.proj.weight") {
-        Some(tensors) => Some(Box::new(Tower::load(&tensors, json, cpu)?)),
-        None => None,
-    };
+    let tower: Option<Box<dyn VlTower>> =
+        match super::vision_tensors(tensors, "patch_embed.proj.weight") {
+            Some(tensors) => Some(Box::new(Tower::load(&tensors, json, cpu)?)),
+            None => None,
+        };
     Ok((text, tower))
 }
 
@@ -122,9 +123,9 @@ impl Tower {
         }
         let wanted: Vec<usize> = serde_json::from_value(part["deepstack_visual_indexes"].clone())
             .map_err(|_other| {
-                let got = &part["deepstack_visual_indexes"];
-                wrong("deepstack_visual_indexes", got, "a list of whole numbers")
-            })?;
+            let got = &part["deepstack_visual_indexes"];
+            wrong("deepstack_visual_indexes", got, "a list of whole numbers")
+        })?;
         if let Some(beyond) = wanted.iter().find(|index| **index >= config.depth) {
             return Err(wrong("deepstack_visual_indexes", beyond, "less than depth"));
         }
@@ -161,7 +162,11 @@ impl Tower {
     fn place(&self, (row, column): (usize, usize), (height, width): (usize, usize)) -> Vec<f32> {
         let along = |at: usize, of: usize| -> (usize, usize, f32) {
             let last = (self.side - 1) as f32;
-            let at = if of < 2 { 0.0 } else { at as f32 * (last / (of - 1) as f32) };
+            let at = if of < 2 {
+                0.0
+            } else {
+                at as f32 * (last / (of - 1) as f32)
+            };
             let low = (at as usize).min(self.side - 1);
             (low, (low + 1).min(self.side - 1), at - low as f32)
         };
@@ -176,7 +181,9 @@ impl Tower {
             (bottom, right, down * across),
         ] {
             let entry = &self.places[(y * self.side + x) * hidden..][..hidden];
-            out.iter_mut().zip(entry).for_each(|(out, e)| *out += share * e);
+            out.iter_mut()
+                .zip(entry)
+                .for_each(|(out, e)| *out += share * e);
         }
         out
     }

@@ -9,8 +9,8 @@ use engine_tensor::ops::{Unary, activate, add, embedding, rms_norm, softmax};
 use engine_tensor::{Cpu, TensorError};
 use serde::Deserialize;
 
-use crate::error::{SIZE_CAP, check_sizes, wrong};
 use crate::LoadError;
+use crate::error::{SIZE_CAP, check_sizes, wrong};
 use crate::images::Tensors;
 
 /// Most tokens: scores of all pairs are held at once.

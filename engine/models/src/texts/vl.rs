@@ -51,7 +51,12 @@ pub(super) trait VlTower: std::fmt::Debug + Send + Sync {
 
 /// The tensors of the language side, under whichever of its names.
 pub(super) fn language_tensors<'a>(tensors: &Tensors<'a>) -> Tensors<'a> {
-    let names = ["model.language_model", "language_model.model", "language_model", "model"];
+    let names = [
+        "model.language_model",
+        "language_model.model",
+        "language_model",
+        "model",
+    ];
     let found = names
         .iter()
         .find(|name| tensors.has(&format!("{name}.embed_tokens.weight")));
@@ -64,7 +69,9 @@ pub(super) fn language_tensors<'a>(tensors: &Tensors<'a>) -> Tensors<'a> {
 /// The tensors of the vision tower, where `needed` is among them.
 pub(super) fn vision_tensors<'a>(tensors: &Tensors<'a>, needed: &str) -> Option<Tensors<'a>> {
     let names = ["model.visual", "visual"];
-    let found = names.iter().find(|name| tensors.has(&format!("{name}.{needed}")))?;
+    let found = names
+        .iter()
+        .find(|name| tensors.has(&format!("{name}.{needed}")))?;
     Some(tensors.under(found))
 }
 
@@ -188,7 +195,9 @@ impl VlEncoder {
         let found = tower.see(patches, size, cancel)?;
         let (rows, columns) = (size.0 / config.merge, size.1 / config.merge);
         if at + rows * columns > tokens.len() {
-            return Err(refused("a picture stands behind the end of its prompt".to_owned()));
+            return Err(refused(
+                "a picture stands behind the end of its prompt".to_owned(),
+            ));
         }
         let seen = SeenPicture {
             at,
@@ -202,7 +211,9 @@ impl VlEncoder {
 
     fn tower(&self) -> Result<&dyn VlTower, ModelError> {
         let tower = self.tower.as_deref();
-        tower.ok_or_else(|| refused("the text encoder's weights have no part that sees pictures".to_owned()))
+        tower.ok_or_else(|| {
+            refused("the text encoder's weights have no part that sees pictures".to_owned())
+        })
     }
 
     fn see(
@@ -226,7 +237,9 @@ impl VlEncoder {
         }
         let (rows, columns) = (height / step, width / step);
         if picture.at.saturating_add(rows * columns) > tokens {
-            return Err(refused("a picture stands behind the end of its prompt".to_owned()));
+            return Err(refused(
+                "a picture stands behind the end of its prompt".to_owned(),
+            ));
         }
         let patches = config.patches(picture.picture, (height, width));
         let size = (height / config.patch, width / config.patch);

@@ -58,7 +58,8 @@ impl VlTextConfig {
             .unwrap_or(&Value::Null);
         let theta = rope["rope_theta"].as_f64().or(part["rope_theta"].as_f64());
         let theta = theta.filter(|theta| theta.is_finite() && *theta > 1.0);
-        let theta = theta.ok_or_else(|| wrong("rope_theta", &rope["rope_theta"], "a number over 1"))?;
+        let theta =
+            theta.ok_or_else(|| wrong("rope_theta", &rope["rope_theta"], "a number over 1"))?;
         let sections: Option<Vec<usize>> =
             serde_json::from_value(rope["mrope_section"].clone()).unwrap_or_default();
         let sections = sections.and_then(|list| <[usize; 3]>::try_from(list).ok());
@@ -95,7 +96,10 @@ impl VlTextConfig {
             let expected = "a divisor of num_attention_heads";
             return Err(wrong("num_key_value_heads", self.kv_heads, expected));
         }
-        let turned = self.sections.iter().try_fold(0usize, |sum, n| sum.checked_add(*n));
+        let turned = self
+            .sections
+            .iter()
+            .try_fold(0usize, |sum, n| sum.checked_add(*n));
         if turned != Some(self.head_dim / 2) || self.head_dim % 2 != 0 {
             let got = format!("{:?}", self.sections);
             return Err(wrong("mrope_section", got, "half of head_dim together"));
@@ -296,7 +300,8 @@ impl VlText {
         let mut hidden = vec![x.clone()];
         for (index, layer) in self.layers.iter().enumerate() {
             cancel.check()?;
-            self.layer(&mut runner, layer, &mut x, &turns).map_err(fault)?;
+            self.layer(&mut runner, layer, &mut x, &turns)
+                .map_err(fault)?;
             hidden.push(x.clone());
             for picture in pictures {
                 let Some(deep) = picture.deep.get(index) else {

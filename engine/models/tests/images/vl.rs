@@ -46,7 +46,11 @@ fn prompts_without_and_with_a_picture_have_the_states_of_the_reference() {
         assert_eq!((model.hidden(), model.token_px()), (64, Some(8)));
         assert_eq!(model.image_token(), Some(IMAGE));
         let tokens = ids(&fixture, "text.input_ids");
-        check(&fixture, "text", &model.states(&tokens, &[], &cancel).unwrap());
+        check(
+            &fixture,
+            "text",
+            &model.states(&tokens, &[], &cancel).unwrap(),
+        );
         let tokens = ids(&fixture, "image.input_ids");
         let patches = fixture.input("image.pixel_values");
         let at = tokens.iter().position(|token| *token == IMAGE).unwrap();

@@ -57,6 +57,29 @@ impl PromptFrame {
         Ok(frame)
     }
 
+    /// A prompt between two tokens.
+    pub(super) fn between(before: u32, after: u32, most_tokens: usize) -> Self {
+        Self {
+            dropped: Vec::new(),
+            before: vec![before],
+            after: vec![after],
+            most_tokens,
+        }
+    }
+
+    /// The same with `more` between the frame's begin and the prompt.
+    pub(super) fn with(&self, more: &[u32]) -> Self {
+        let mut frame = self.clone();
+        frame.before.extend_from_slice(more);
+        frame.most_tokens += more.len();
+        frame
+    }
+
+    /// Tokens before those that were put in by [`PromptFrame::with`].
+    pub(super) fn head(&self) -> usize {
+        self.dropped.len() + self.before.len()
+    }
+
     /// Tokens that a prompt may have.
     fn room(&self) -> usize {
         let taken = self.before.len() + self.after.len();
