@@ -143,6 +143,20 @@ pub struct ImagePipeline {
     preview: OnceLock<PreviewWeights>,
 }
 
+/// What may stop a run, and who is told of its steps.
+type Watched<'a, 'b> = (
+    &'a CancelToken,
+    &'a mut (dyn FnMut(ImageStep<'_>) -> ControlFlow<()> + 'b),
+);
+
+fn bad_strength(got: f32) -> ImageError {
+    ImageError::Request {
+        what: "the strength",
+        got: got.to_string(),
+        expected: "over 0 and up to 1".to_owned(),
+    }
+}
+
 /// -1..1 to 0..=255.
 fn to_byte(value: f32) -> u8 {
     (value * 127.5 + 127.5).clamp(0.0, 255.0).round() as u8
@@ -229,11 +243,7 @@ impl ImagePipeline {
         if let Some(init) = &request.init
             && !(init.strength > 0.0 && init.strength <= 1.0)
         {
-            return Err(ImageError::Request {
-                what: "the strength",
-                got: init.strength.to_string(),
-                expected: "over 0 and up to 1".to_owned(),
-            });
+            return Err(bad_strength(init.strength));
         }
         let Some(mask) = &request.mask else {
             return Ok(());
@@ -300,16 +310,144 @@ impl ImagePipeline {
         on_step: &mut dyn FnMut(ImageStep<'_>) -> ControlFlow<()>,
     ) -> Result<RgbaImage, ImageError> {
         let request = self.settle(request)?;
+        let ground = walk::Ground::of(self.family.as_ref(), &request, cancel)?;
+        let walked = self.walk(&request, ground.as_ref(), kept, (cancel, on_step));
+        let (latent, notes, of) = walked?;
+        let mut rgba = self.pixels(&latent, of, cancel)?;
+        if let Some(ground) = &ground {
+            ground.restore(&mut rgba);
+        }
+        Ok(RgbaImage {
+            width_px: request.width_px,
+            height_px: request.height_px,
+            rgba,
+            notes,
+        })
+    }
+
+    /// The latent of `request`, not yet a picture. `clean`, where there is one, is begun with instead of
+    /// [`ImageRequest::init`]: as [`ImagePipeline::encode`] gives it, of the request's size; `strength` says
+    /// how far it may be left.
+    ///
+    /// # Errors
+    /// As [`ImagePipeline::draw`]; `Given` for a latent of another size.
+    pub fn sample(
+        &self,
+        request: &ImageRequest,
+        clean: Option<(Latent, f32)>,
+        cancel: &CancelToken,
+        on_step: &mut dyn FnMut(ImageStep<'_>) -> ControlFlow<()>,
+    ) -> Result<(Latent, Vec<String>), ImageError> {
+        let request = self.settle(request)?;
+        let ground = match clean {
+            None => walk::Ground::of(self.family.as_ref(), &request, cancel)?,
+            Some((clean, strength)) => {
+                let wanted = self
+                    .family
+                    .latent_size((request.width_px, request.height_px));
+                if (clean.height, clean.width, clean.channels) != wanted
+                    || clean.values.len() != wanted.0 * wanted.1 * wanted.2
+                {
+                    return Err(ImageError::Given(format!(
+                        "a latent is of {} x {} x {} values, expected {} x {} x {}",
+                        clean.height, clean.width, clean.channels, wanted.0, wanted.1, wanted.2
+                    )));
+                }
+                if !(strength > 0.0 && strength <= 1.0) {
+                    return Err(bad_strength(strength));
+                }
+                Some(walk::Ground::of_latent(clean, strength))
+            }
+        };
+        let walked = self.walk(&request, ground.as_ref(), None, (cancel, on_step));
+        walked.map(|(latent, notes, _)| (latent, notes))
+    }
+
+    /// The nearest size to `size_px` that can be drawn.
+    pub fn nearest_size(&self, size_px: (u32, u32)) -> (u32, u32) {
+        nearest(self.family.limits(), size_px)
+    }
+
+    /// Rows, columns and channels of the latent of a picture.
+    pub fn latent_size(&self, size_px: (u32, u32)) -> (usize, usize, usize) {
+        self.family.latent_size(size_px)
+    }
+
+    /// The latent of a picture at `size_px`, which [`ImagePipeline::settle`] takes.
+    ///
+    /// # Errors
+    /// `Size`; `Tensor` for too little memory; `Cancelled`.
+    pub fn encode(
+        &self,
+        picture: &GivenPicture,
+        size_px: (u32, u32),
+        cancel: &CancelToken,
+    ) -> Result<Latent, ImageError> {
+        check_size(self.family.limits(), size_px)?;
+        self.family.encode(picture.planes(size_px), size_px, cancel)
+    }
+
+    /// The picture of a latent.
+    ///
+    /// # Errors
+    /// `Given` for a latent of another model; `NotANumber`; `Cancelled`.
+    pub fn decode(&self, latent: &Latent, cancel: &CancelToken) -> Result<RgbaImage, ImageError> {
+        let step = self.family.limits().step_px.max(1);
+        let (height, width, channels) = self.family.latent_size((step, step));
+        // Sides of a lattice step may be several of the latent's.
+        let (down, across) = (height.max(1), width.max(1));
+        let whole = latent.height.is_multiple_of(down) && latent.width.is_multiple_of(across);
+        let len = latent.height.checked_mul(latent.width);
+        let len = len.and_then(|pixels| pixels.checked_mul(channels));
+        if latent.channels != channels || !whole || len != Some(latent.values.len()) {
+            return Err(ImageError::Given(format!(
+                "a latent is of {} x {} x {} values, expected {channels} channels",
+                latent.height, latent.width, latent.channels
+            )));
+        }
+        let side = |latent: usize, step_latent: usize| {
+            u32::try_from(latent / step_latent).ok()?.checked_mul(step)
+        };
+        let size_px = side(latent.width, across).zip(side(latent.height, down));
+        let size_px = size_px.unwrap_or((u32::MAX, u32::MAX));
+        check_size(self.family.limits(), size_px)?;
+        check_numbers(latent, (0, 0))?;
+        Ok(RgbaImage {
+            width_px: size_px.0,
+            height_px: size_px.1,
+            rgba: self.pixels(latent, 0, cancel)?,
+            notes: Vec::new(),
+        })
+    }
+
+    fn pixels(
+        &self,
+        latent: &Latent,
+        of: u32,
+        cancel: &CancelToken,
+    ) -> Result<Vec<u8>, ImageError> {
+        let planes = self.family.decode(latent, cancel)?;
+        match planes.iter().all(|value| value.is_finite()) {
+            true => Ok(bytes_of(&planes)),
+            false => Err(ImageError::NotANumber { step: of, of }),
+        }
+    }
+
+    /// All steps of a settled request: the latent, notes, and how many steps there were.
+    fn walk(
+        &self,
+        request: &ImageRequest,
+        ground: Option<&walk::Ground>,
+        kept: Option<KeptLatent>,
+        (cancel, on_step): Watched<'_, '_>,
+    ) -> Result<(Latent, Vec<String>, u32), ImageError> {
         let (steps, guidance) = (request.steps.unwrap_or(1), request.guidance.unwrap_or(1.0));
         let size_px = (request.width_px, request.height_px);
         let (height, width, channels) = self.family.latent_size(size_px);
-        let sigmas = walk::begun_at(
-            self.family.sigmas(steps, (height, width))?,
-            request.init.as_ref().map_or(1.0, |init| init.strength),
-        );
+        let strength = ground.map_or(1.0, walk::Ground::strength);
+        let sigmas = walk::begun_at(self.family.sigmas(steps, (height, width))?, strength);
         let of = sigmas.len().saturating_sub(1) as u32;
         let noise = noise::noise(request.seed, height * width * channels);
-        let ground = walk::Ground::of(self.family.as_ref(), &request, cancel)?;
         let KeptLatent {
             step: done,
             mut latent,
@@ -319,7 +457,7 @@ impl ImagePipeline {
                 height,
                 width,
                 channels,
-                values: walk::begin(self.family.as_ref(), ground.as_ref(), &noise, &sigmas),
+                values: walk::begin(self.family.as_ref(), ground, &noise, &sigmas),
             },
         });
         let sizes = (latent.height, latent.width, latent.channels);
@@ -349,7 +487,7 @@ impl ImagePipeline {
                 velocity = self.family.guide(velocity, &without, guidance, channels);
             }
             engine_nn::flow_step(&mut latent.values, &velocity, pair[0], pair[1]);
-            if let Some(ground) = &ground {
+            if let Some(ground) = ground {
                 ground.keep(self.family.as_ref(), &mut latent, &noise, pair[1]);
             }
             check_numbers(&latent, (step, of))?;
@@ -358,20 +496,7 @@ impl ImagePipeline {
                 return Err(Cancelled.into());
             }
         }
-        let planes = self.family.decode(&latent, cancel)?;
-        if planes.iter().any(|value| !value.is_finite()) {
-            return Err(ImageError::NotANumber { step: of, of });
-        }
-        let mut rgba = bytes_of(&planes);
-        if let Some(ground) = &ground {
-            ground.restore(&mut rgba);
-        }
-        Ok(RgbaImage {
-            width_px: request.width_px,
-            height_px: request.height_px,
-            rgba,
-            notes,
-        })
+        Ok((latent, notes, of))
     }
 
     /// A small picture of a latent, without the autoencoder: one pixel for each of the latent's, or what a

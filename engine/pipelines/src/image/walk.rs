@@ -87,6 +87,20 @@ impl Ground {
         }))
     }
 
+    /// Of a latent alone.
+    pub(super) fn of_latent(clean: Latent, strength: f32) -> Self {
+        Self {
+            clean,
+            strength,
+            mask: None,
+        }
+    }
+
+    /// How far it may be left.
+    pub(super) fn strength(&self) -> f32 {
+        self.strength
+    }
+
     /// Puts back what stays, at noise level `sigma`.
     pub(super) fn keep(
         &self,
