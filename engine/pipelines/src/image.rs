@@ -9,10 +9,12 @@ mod family;
 mod folder;
 mod given;
 mod kept;
+mod ldm;
 mod noise;
 mod preview;
 mod prompt;
 mod schedule;
+mod single;
 mod sketch;
 mod walk;
 
@@ -64,6 +66,8 @@ pub struct ImageOptions {
     pub threads: usize,
     /// Weights of the text encoder (a file or folder), for models that come without one.
     pub text_encoder: Option<PathBuf>,
+    /// Folder of a `tokenizer.json`, for models that come without one.
+    pub tokenizer: Option<PathBuf>,
     /// Folder of the autoencoder, instead of the model's own.
     pub vae: Option<PathBuf>,
     /// Adapters (LoRA or LoKr files), each with its weight, merged into the model's weights in f32.
@@ -77,6 +81,7 @@ impl Default for ImageOptions {
         Self {
             threads: 0,
             text_encoder: None,
+            tokenizer: None,
             vae: None,
             adapters: Vec::new(),
             work_bytes: WORK_BYTES,
@@ -164,7 +169,8 @@ fn to_byte(value: f32) -> u8 {
 
 impl ImagePipeline {
     /// The model in `folder`: laid out like diffusers' (`model_index.json`), or the small model of our own
-    /// (`config.json` and `sketch.safetensors`).
+    /// (`config.json` and `sketch.safetensors`); or a file of weights (safetensors or GGUF), whose missing
+    /// parts the options name.
     ///
     /// # Errors
     /// [`ImageError`]: what the folder is instead, the family it is of, a part that is missing by name, or
@@ -272,6 +278,9 @@ impl ImagePipeline {
     pub fn mark(&self, request: &ImageRequest) -> Result<String, ImageError> {
         let request = self.settle(request)?;
         let mut files: Vec<String> = Vec::new();
+        if let Ok(about) = self.folder.metadata() {
+            files.push(about.len().to_string());
+        }
         let own = std::iter::once(&self.folder);
         let parts = PART_FOLDERS.iter().map(|part| self.folder.join(part));
         for folder in own.cloned().chain(parts) {
@@ -616,8 +625,11 @@ fn open_family(folder: &Path, options: &ImageOptions) -> Result<Box<dyn ImageFam
         what: what.to_owned(),
         path: folder.to_owned(),
     };
+    if folder.is_file() {
+        return single::open(folder, options);
+    }
     if !folder.is_dir() {
-        return Err(refused("there is no such folder"));
+        return Err(refused("there is no such folder or file"));
     }
     let index = folder.join("model_index.json");
     if index.is_file() {

@@ -532,7 +532,7 @@ impl AdapterPart {
 const MARKS: &[(&str, &[&str])] = &[
     ("qwen_image_21", &["img_mlp_gate_layer", "img_mlp_proj"]),
     ("qwen_image", &["txt_mlp", "img_mod", "txt_mod"]),
-    ("flux3", &["txt_blocks", "image_cond_blocks"]),
+    ("flux3", &["txt_mode_blocks", "mode_blocks_image"]),
     (
         "flux2",
         &[

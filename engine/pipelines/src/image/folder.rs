@@ -1,5 +1,6 @@
 //! Models in folders: `model_index.json`, and a folder for each part.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use engine_weights::{
@@ -33,6 +34,31 @@ impl Part {
     }
 }
 
+/// A part that comes from elsewhere than a folder of its own.
+pub(super) struct GivenPart {
+    name: &'static str,
+    config: Value,
+    weights: Option<Box<dyn Checkpoint>>,
+}
+
+impl GivenPart {
+    pub(super) fn weights(name: &'static str, config: Value, weights: Box<dyn Checkpoint>) -> Self {
+        Self {
+            name,
+            config,
+            weights: Some(weights),
+        }
+    }
+
+    pub(super) fn json(name: &'static str, config: Value) -> Self {
+        Self {
+            name,
+            config,
+            weights: None,
+        }
+    }
+}
+
 /// A model's folder while it is opened.
 pub(super) struct Folder<'a> {
     path: &'a Path,
@@ -41,6 +67,8 @@ pub(super) struct Folder<'a> {
     /// The family, for adapters.
     family: &'static str,
     adapters: Vec<(Adapter, f32)>,
+    /// Parts of a model in one file; each is taken once.
+    given: RefCell<Vec<GivenPart>>,
 }
 
 /// Opens the adapters of `options`.
@@ -78,7 +106,23 @@ impl<'a> Folder<'a> {
             options,
             family,
             adapters: open_adapters(options)?,
+            given: RefCell::default(),
         })
+    }
+
+    /// The same with parts that come from elsewhere.
+    pub(super) fn with(self, given: Vec<GivenPart>) -> Self {
+        Self {
+            given: RefCell::new(given),
+            ..self
+        }
+    }
+
+    /// The part that was given under `name`.
+    fn given(&self, name: &str) -> Option<GivenPart> {
+        let mut given = self.given.borrow_mut();
+        let at = given.iter().position(|part| part.name == name)?;
+        Some(given.swap_remove(at))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -100,6 +144,19 @@ impl<'a> Folder<'a> {
         adapted: Option<(AdapterPart, &[(String, String)])>,
     ) -> Result<Part, ImageError> {
         let path = folder.join("config.json");
+        if !folder.is_dir()
+            && let Some(given) = self.given(name)
+            && let Some(weights) = given.weights
+        {
+            return Ok(Part {
+                config: given.config,
+                weights: match adapted {
+                    None => weights,
+                    Some(adapted) => self.adapted(weights, adapted)?,
+                },
+                path: self.path.to_owned(),
+            });
+        }
         if !folder.is_dir() || !path.is_file() {
             return Err(ImageError::MissingPart {
                 part: name,
@@ -184,6 +241,9 @@ impl<'a> Folder<'a> {
 
     /// `scheduler/scheduler_config.json`.
     pub(super) fn scheduler(&self) -> Result<Value, ImageError> {
+        if let Some(given) = self.given("scheduler") {
+            return Ok(given.config);
+        }
         let path = self.path.join("scheduler").join("scheduler_config.json");
         match path.is_file() {
             true => read_json(&path),
@@ -198,7 +258,8 @@ impl<'a> Folder<'a> {
     pub(super) fn tokenizer(&self, names: &[&str]) -> Result<(Tokenizer, Value), ImageError> {
         let encoder = self.options.text_encoder.as_deref();
         let own = names.iter().map(|name| self.path.join(name));
-        let folders = encoder.map(Path::to_owned).into_iter().chain(own);
+        let given = self.options.tokenizer.as_deref().into_iter().chain(encoder);
+        let folders = given.map(Path::to_owned).chain(own);
         let found = folders
             .into_iter()
             .find(|folder| folder.join("tokenizer.json").is_file());

@@ -146,3 +146,219 @@ fn weights_of_8_bits_with_scales_are_read_as_what_they_stand_for() {
         }
     }
 }
+
+/// What Stable Diffusion's first program called the tensors of a part.
+fn old_name(part: &str, name: &str) -> String {
+    let numbers = |text: &str| text.parse::<usize>().unwrap();
+    let block = |rest: &str| {
+        let pairs = [
+            ("norm1", "in_layers.0"),
+            ("conv1", "in_layers.2"),
+            ("time_emb_proj", "emb_layers.1"),
+            ("norm2", "out_layers.0"),
+            ("conv2", "out_layers.3"),
+            ("conv_shortcut", "skip_connection"),
+        ];
+        let found = pairs.iter().find(|(from, _)| rest.starts_with(from));
+        found.map_or(rest.to_owned(), |(from, to)| rest.replacen(from, to, 1))
+    };
+    let parts: Vec<&str> = name.splitn(5, '.').collect();
+    if part == "unet" {
+        let new = match parts[..] {
+            ["conv_in", end] => format!("input_blocks.0.0.{end}"),
+            ["conv_norm_out", end] => format!("out.0.{end}"),
+            ["conv_out", end] => format!("out.2.{end}"),
+            ["time_embedding", "linear_1", end] => format!("time_embed.0.{end}"),
+            ["time_embedding", "linear_2", end] => format!("time_embed.2.{end}"),
+            ["mid_block", "attentions", "0", ..] => {
+                name.replacen("mid_block.attentions.0", "middle_block.1", 1)
+            }
+            ["mid_block", "resnets", at, ..] => {
+                let rest = name.splitn(4, '.').nth(3).unwrap();
+                format!("middle_block.{}.{}", 2 * numbers(at), block(rest))
+            }
+            ["down_blocks", level, kind, at, rest] => {
+                let first = 1 + 2 * numbers(level);
+                match kind {
+                    "resnets" => format!("input_blocks.{}.0.{}", first + numbers(at), block(rest)),
+                    "attentions" => format!("input_blocks.{}.1.{rest}", first + numbers(at)),
+                    _ => format!(
+                        "input_blocks.{}.0.{}",
+                        first + 1,
+                        rest.replacen("conv", "op", 1)
+                    ),
+                }
+            }
+            ["up_blocks", level, kind, at, rest] => {
+                let first = 2 * numbers(level);
+                match kind {
+                    "resnets" => format!("output_blocks.{}.0.{}", first + numbers(at), block(rest)),
+                    "attentions" => format!("output_blocks.{}.1.{rest}", first + numbers(at)),
+                    _ => format!("output_blocks.{}.1.{rest}", first + 1),
+                }
+            }
+            _ => panic!("{name}"),
+        };
+        return format!("model.diffusion_model.{new}");
+    }
+    let mut new = name.to_owned();
+    for (from, to) in [
+        ("mid_block.resnets.0", "mid.block_1"),
+        ("mid_block.resnets.1", "mid.block_2"),
+        ("mid_block.attentions.0.group_norm", "mid.attn_1.norm"),
+        ("mid_block.attentions.0.to_q", "mid.attn_1.q"),
+        ("mid_block.attentions.0.to_k", "mid.attn_1.k"),
+        ("mid_block.attentions.0.to_v", "mid.attn_1.v"),
+        ("mid_block.attentions.0.to_out.0", "mid.attn_1.proj_out"),
+        ("conv_norm_out", "norm_out"),
+        ("conv_shortcut", "nin_shortcut"),
+        ("up_blocks.0.", "up.1."),
+        ("up_blocks.1.", "up.0."),
+        ("down_blocks.", "down."),
+        (".resnets.", ".block."),
+        (".downsamplers.0.", ".downsample."),
+        (".upsamplers.0.", ".upsample."),
+    ] {
+        new = new.replace(from, to);
+    }
+    format!("first_stage_model.{new}")
+}
+
+#[test]
+fn stable_diffusion_in_one_file_is_the_folder() {
+    let tiny = Tiny::new("sd15");
+    // What a file cannot say: all levels have eight heads in it.
+    tiny.change("unet/config.json", |config| {
+        config["attention_head_dim"] = json!(8);
+    });
+    let whole = drawn(&tiny);
+    let mut all = Tensors::new();
+    for part in ["unet", "vae"] {
+        for (name, tensor) in tensors_of(&tiny.part(part)) {
+            all.insert(old_name(part, &name), tensor);
+        }
+    }
+    for (name, tensor) in tensors_of(&tiny.part("text_encoder")) {
+        let bare = name.strip_prefix("text_model.").unwrap_or(&name);
+        all.insert(
+            format!("cond_stage_model.transformer.text_model.{bare}"),
+            tensor,
+        );
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    let file = elsewhere.path().join("model.safetensors");
+    write_safetensors(&file, &all, &[]).unwrap();
+    let options = engine_pipelines::ImageOptions {
+        text_encoder: Some(tiny.part("tokenizer")),
+        ..crate::options()
+    };
+    let error = engine_pipelines::ImagePipeline::open(&file, &crate::options()).unwrap_err();
+    assert!(error.to_string().contains("tokenizer"), "{error}");
+    // The text encoder is in the file, its words are not.
+    let words = elsewhere.path().join("words");
+    std::fs::create_dir(&words).unwrap();
+    std::fs::copy(
+        tiny.part("tokenizer/tokenizer.json"),
+        words.join("tokenizer.json"),
+    )
+    .unwrap();
+    let options = engine_pipelines::ImageOptions {
+        tokenizer: Some(words),
+        text_encoder: None,
+        ..options
+    };
+    let pipeline = engine_pipelines::ImagePipeline::open(&file, &options).unwrap();
+    assert_eq!(pipeline.family(), "stable_diffusion");
+    let got = draw(&pipeline, &request("a red kite", 7)).unwrap();
+    assert!(got == whole);
+}
+
+#[test]
+fn networks_in_one_file_are_the_folders() {
+    for (model, prefix) in [
+        ("qwen_image_21", ""),
+        ("qwen_image", "model.diffusion_model."),
+        ("flux2", "diffusion_model."),
+        ("flux3", "transformer."),
+        ("z_image", "model.diffusion_model."),
+    ] {
+        let tiny = Tiny::new(model);
+        if model == "qwen_image" {
+            // The file does not say that it edits.
+            tiny.change("model_index.json", |index| {
+                index["_class_name"] = json!("QwenImagePipeline");
+            });
+        }
+        let whole = drawn(&tiny);
+        let mut tensors = tensors_of(&tiny.part("transformer"));
+        if model == "z_image" {
+            tensors = fused(tensors);
+        }
+        let tensors: Tensors = tensors
+            .into_iter()
+            .map(|(name, tensor)| (format!("{prefix}{name}"), tensor))
+            .collect();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let file = elsewhere.path().join("network.safetensors");
+        write_safetensors(&file, &tensors, &[]).unwrap();
+        let missing = engine_pipelines::ImagePipeline::open(&file, &crate::options());
+        let missing = missing.unwrap_err().to_string();
+        assert!(missing.contains("vae is missing"), "{model}: {missing}");
+        let words = ["tokenizer", "processor"].map(|name| tiny.part(name));
+        let options = engine_pipelines::ImageOptions {
+            vae: Some(tiny.part("vae")),
+            text_encoder: Some(tiny.part("text_encoder")),
+            tokenizer: words.into_iter().find(|path| path.is_dir()),
+            ..crate::options()
+        };
+        let pipeline = engine_pipelines::ImagePipeline::open(&file, &options).unwrap();
+        assert_eq!(pipeline.family(), model);
+        let got = draw(&pipeline, &request("a red kite", 7)).unwrap();
+        assert!(got == whole, "{model}");
+    }
+    // A language model is none of them.
+    let error = engine_pipelines::ImagePipeline::open(
+        &crate::tiny::fixtures("qwen3/model.safetensors"),
+        &crate::options(),
+    );
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("lm_head") || error.contains("model."),
+        "{error}"
+    );
+    assert!(error.contains("z_image"), "{error}");
+}
+
+/// Z-Image's own names.
+fn fused(mut tensors: Tensors) -> Tensors {
+    let names: Vec<String> = tensors
+        .keys()
+        .filter(|name| name.ends_with(".attention.to_q.weight"))
+        .cloned()
+        .collect();
+    for name in names {
+        let block = name.strip_suffix("to_q.weight").unwrap();
+        let mut bytes = Vec::new();
+        let mut shape = Vec::new();
+        let mut dtype = DType::F32;
+        for part in ["to_q", "to_k", "to_v"] {
+            let tensor = tensors.remove(&format!("{block}{part}.weight")).unwrap();
+            bytes.extend_from_slice(&tensor.bytes);
+            (shape, dtype) = (tensor.shape, tensor.dtype);
+        }
+        shape[0] *= 3;
+        let whole = TensorRef::new(dtype, shape, bytes.into()).unwrap();
+        tensors.insert(format!("{block}qkv.weight"), whole);
+    }
+    let old = |name: String| {
+        name.replace(".attention.to_out.0.", ".attention.out.")
+            .replace(".attention.norm_q.", ".attention.q_norm.")
+            .replace(".attention.norm_k.", ".attention.k_norm.")
+            .replace("all_x_embedder.2-1.", "x_embedder.")
+            .replace("all_final_layer.2-1.", "final_layer.")
+    };
+    tensors
+        .into_iter()
+        .map(|(name, tensor)| (old(name), tensor))
+        .collect()
+}

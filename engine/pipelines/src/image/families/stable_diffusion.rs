@@ -15,7 +15,7 @@ use crate::image::family::{Denoiser, ImageFamily, ImageLimits, Latent, opaque};
 use crate::image::folder::{Folder, Part};
 use crate::image::given::on_white;
 use crate::image::prompt::PromptFrame;
-use crate::image::{GivenPicture, ImageError};
+use crate::image::{GivenPicture, ImageError, ldm};
 
 pub(super) const FAMILY: FamilyEntry = FamilyEntry {
     id: "stable_diffusion",
@@ -97,7 +97,7 @@ struct Model {
 }
 
 fn open(folder: &Folder<'_>, cpu: &Cpu) -> Opened {
-    let part = folder.network("unet", &[])?;
+    let part = folder.network("unet", &old_names())?;
     let unet = load_unet(part.weights.as_ref(), "", &part.config()?, cpu)?;
     let side = part.config["sample_size"]
         .as_u64()
@@ -154,6 +154,35 @@ fn open(folder: &Folder<'_>, cpu: &Cpu) -> Opened {
     };
     model.check(folder)?;
     Ok(Box::new(model))
+}
+
+/// Modules by the names of the first program, which adapters for SDXL are trained by.
+fn old_names() -> Vec<(String, String)> {
+    const LAYERS: usize = 2;
+    const DEEP: usize = 10;
+    let mut places = vec!["mid_block.attentions.0".to_owned()];
+    for level in 0..4 {
+        let place = |side: &str, layer| format!("{side}_blocks.{level}.attentions.{layer}");
+        places.extend((0..LAYERS).map(|layer| place("down", layer)));
+        places.extend((0..=LAYERS).map(|layer| place("up", layer)));
+    }
+    let mut modules = vec!["proj_in".to_owned(), "proj_out".to_owned()];
+    for block in 0..DEEP {
+        for part in ["attn1", "attn2"] {
+            for end in ["to_q", "to_k", "to_v", "to_out.0"] {
+                modules.push(format!("transformer_blocks.{block}.{part}.{end}"));
+            }
+        }
+        modules.push(format!("transformer_blocks.{block}.ff.net.0.proj"));
+        modules.push(format!("transformer_blocks.{block}.ff.net.2"));
+    }
+    let all = places.iter().flat_map(|place| {
+        modules
+            .iter()
+            .map(move |module| format!("{place}.{module}"))
+    });
+    all.filter_map(|module| Some((ldm::old_module(&module, LAYERS)?, module)))
+        .collect()
 }
 
 fn trained(folder: &Folder<'_>, config: &Value) -> Result<(TrainedNoise, Spacing), ImageError> {
