@@ -108,7 +108,7 @@ fn every_family_is_drawn_with_from_its_folder() {
         assert_eq!(told["family"], family, "{told}");
         assert!(place.image(tiny.path(), "b.png", &[]).status.success());
         let bytes = |name: &str| std::fs::read(place.path(name)).unwrap();
-        assert_eq!(bytes("a.png"), bytes("b.png"), "{model}");
+        assert!(bytes("a.png") == bytes("b.png"), "{model}");
     }
     // Several with one load: seeds count up, and the second is the one of its seed.
     let tiny = Tiny::new("qwen_image_21");

@@ -454,7 +454,7 @@ impl ImagePipeline {
         let size_px = (request.width_px, request.height_px);
         let (height, width, channels) = self.family.latent_size(size_px);
         let strength = ground.map_or(1.0, walk::Ground::strength);
-        let sigmas = walk::begun_at(self.family.sigmas(steps, (height, width))?, strength);
+        let sigmas = walk::begun_at(&self.family.sigmas(steps, (height, width))?, strength);
         let of = sigmas.len().saturating_sub(1) as u32;
         let noise = noise::noise(request.seed, height * width * channels);
         let KeptLatent {

@@ -85,14 +85,14 @@ impl QwenImage21Config {
         ];
         check_sizes(sizes)?;
         if self.patch_size != 1 {
-            return Err(wrong("patch_size", &self.patch_size, "1"));
+            return Err(wrong("patch_size", self.patch_size, "1"));
         }
         if self.out_channels != self.in_channels {
             let expected = format!("in_channels, {}", self.in_channels);
-            return Err(wrong("out_channels", &self.out_channels, &expected));
+            return Err(wrong("out_channels", self.out_channels, &expected));
         }
         if !self.causal_condition {
-            return Err(wrong("causal_condition", &false, "true"));
+            return Err(wrong("causal_condition", false, "true"));
         }
         let turned: usize = self
             .axes_dims_rope
@@ -101,7 +101,7 @@ impl QwenImage21Config {
             .sum();
         if turned > self.attention_head_dim || turned == 0 {
             let expected = "even numbers of at most attention_head_dim together";
-            return Err(wrong("axes_dims_rope", &turned, expected));
+            return Err(wrong("axes_dims_rope", turned, expected));
         }
         Ok(())
     }

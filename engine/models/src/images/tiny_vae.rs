@@ -76,7 +76,7 @@ enum Part {
     Conv(Conv2d),
     Relu,
     /// The last convolution has no activation: it follows the sum.
-    Block([Conv2d; 3]),
+    Block(Box<[Conv2d; 3]>),
     Double,
     Halve(Conv2d),
 }
@@ -95,11 +95,11 @@ const RELU: Activation = Activation::LeakyRelu(0.0);
 fn block(tensors: &Tensors<'_>, index: usize, width: usize) -> Result<Part, LoadError> {
     let block = tensors.under(format!("{index}.conv"));
     let conv = |name: &str, end: &Activation| block.conv_with(name, (width, width), 3, end);
-    Ok(Part::Block([
+    Ok(Part::Block(Box::new([
         conv("0", &RELU)?,
         conv("2", &RELU)?,
         conv("4", &Activation::None)?,
-    ]))
+    ])))
 }
 
 impl TinyVae {
@@ -240,7 +240,8 @@ impl TinyVae {
         match part {
             Part::Conv(conv) => convolved(cpu, conv, x, None),
             Part::Relu => relu(x),
-            Part::Block([a, b, c]) => {
+            Part::Block(convs) => {
+                let [a, b, c] = convs.as_ref();
                 let inner = convolved(cpu, a, x, None)?;
                 let inner = convolved(cpu, b, &inner, None)?;
                 relu(&convolved(cpu, c, &inner, Some(x))?)

@@ -100,7 +100,7 @@ impl VlTextConfig {
             .sections
             .iter()
             .try_fold(0usize, |sum, n| sum.checked_add(*n));
-        if turned != Some(self.head_dim / 2) || self.head_dim % 2 != 0 {
+        if turned != Some(self.head_dim / 2) || !self.head_dim.is_multiple_of(2) {
             let got = format!("{:?}", self.sections);
             return Err(wrong("mrope_section", got, "half of head_dim together"));
         }

@@ -34,6 +34,9 @@ pub struct ImageLimits {
     pub guidance: f32,
 }
 
+/// `[4, height, width]` in -1..1, with its width and height.
+pub(super) type SmallPicture = (Vec<f32>, (u32, u32));
+
 /// A family of models that draw pictures.
 pub(super) trait ImageFamily: std::fmt::Debug + Send + Sync {
     /// Its name.
@@ -88,8 +91,8 @@ pub(super) trait ImageFamily: std::fmt::Debug + Send + Sync {
         velocity
     }
 
-    /// A small picture by a network made for that, `[4, height, width]` in -1..1 with its size.
-    fn small(&self, _latent: &Latent) -> Result<Option<(Vec<f32>, (u32, u32))>, ImageError> {
+    /// A small picture by a network made for that.
+    fn small(&self, _latent: &Latent) -> Result<Option<SmallPicture>, ImageError> {
         Ok(None)
     }
 

@@ -9,7 +9,7 @@ use super::{ImageError, ImageRequest, Latent, bytes_of};
 const ANEW: f32 = 0.5 / 255.0;
 
 /// The last part of `sigmas`, as long as `strength` says, at least one step.
-pub(super) fn begun_at(sigmas: Vec<f32>, strength: f32) -> Vec<f32> {
+pub(super) fn begun_at(sigmas: &[f32], strength: f32) -> Vec<f32> {
     let steps = sigmas.len().saturating_sub(1);
     let left = (steps as f32 * strength).round().max(1.0) as usize;
     sigmas[steps.saturating_sub(left)..].to_vec()

@@ -362,3 +362,82 @@ fn fused(mut tensors: Tensors) -> Tensors {
         .map(|(name, tensor)| (old(name), tensor))
         .collect()
 }
+
+/// A GGUF file of `tensors`: plain ones as they are, those whose rows are whole blocks of 32 in 8 bits.
+fn gguf(tensors: &Tensors) -> (Vec<u8>, Tensors) {
+    let text = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let mut plain = tensors.clone();
+    let (mut infos, mut data) = (Vec::new(), Vec::new());
+    for (name, tensor) in tensors {
+        let row = tensor.shape.last().copied().unwrap_or(1);
+        let packed = tensor.shape.len() == 2 && row % 32 == 0 && name.contains("txt_in");
+        let (kind, bytes) = if packed {
+            let values = tensor.to_f32().unwrap();
+            let (mut bytes, mut decoded) = (Vec::new(), Vec::new());
+            for block in values.chunks(32) {
+                let scale = block.iter().fold(0f32, |a, b| a.max(b.abs())) / 127.0;
+                // Powers of two are whole in 16 bits.
+                let exponent = scale.max(1e-4).log2().ceil() as i32;
+                let scale = 2f32.powi(exponent);
+                bytes.extend((((exponent + 15) as u16) << 10).to_le_bytes());
+                for value in block {
+                    let code = (value / scale).round().clamp(-127.0, 127.0);
+                    bytes.push((code as i8).cast_unsigned());
+                    decoded.extend((code * scale).to_le_bytes());
+                }
+            }
+            let decoded = TensorRef::new(DType::F32, tensor.shape.clone(), decoded.into());
+            plain.insert(name.clone(), decoded.unwrap());
+            (8u32, bytes)
+        } else {
+            let kind = if tensor.dtype == DType::BF16 { 30 } else { 0 };
+            (kind, tensor.bytes.to_vec())
+        };
+        infos.extend(text(name));
+        infos.extend((tensor.shape.len() as u32).to_le_bytes());
+        for side in tensor.shape.iter().rev() {
+            infos.extend((*side as u64).to_le_bytes());
+        }
+        infos.extend(kind.to_le_bytes());
+        infos.extend((data.len() as u64).to_le_bytes());
+        data.extend(bytes);
+        data.resize(data.len().next_multiple_of(32), 0);
+    }
+    let mut file = b"GGUF".to_vec();
+    file.extend(3u32.to_le_bytes());
+    file.extend((tensors.len() as u64).to_le_bytes());
+    file.extend(1u64.to_le_bytes());
+    file.extend(text("general.architecture"));
+    file.extend(8u32.to_le_bytes());
+    file.extend(text("qwen_image"));
+    file.extend(infos);
+    file.resize(file.len().next_multiple_of(32), 0);
+    file.extend(data);
+    (file, plain)
+}
+
+#[test]
+fn a_network_in_gguf_is_what_its_blocks_stand_for() {
+    let tiny = Tiny::new("qwen_image_21");
+    let folder = tiny.part("transformer");
+    let (bytes, plain) = gguf(&tensors_of(&folder));
+    let before = drawn(&tiny);
+    write_safetensors(&folder.join(FILE), &plain, &[]).unwrap();
+    let expected = drawn(&tiny);
+    assert!(expected != before, "8 bits are not exact");
+    let file = tiny.path().join("network.gguf");
+    std::fs::write(&file, bytes).unwrap();
+    let options = engine_pipelines::ImageOptions {
+        vae: Some(tiny.part("vae")),
+        text_encoder: Some(tiny.part("text_encoder")),
+        tokenizer: Some(tiny.part("processor")),
+        ..crate::options()
+    };
+    let pipeline = engine_pipelines::ImagePipeline::open(&file, &options).unwrap();
+    let got = draw(&pipeline, &request("a red kite", 7)).unwrap();
+    assert!(apart(&got, &expected) <= 1, "{}", apart(&got, &expected));
+    // In a folder of its part it is found too.
+    std::fs::remove_file(folder.join(FILE)).unwrap();
+    std::fs::rename(&file, folder.join("network.gguf")).unwrap();
+    assert!(drawn(&tiny) == got);
+}

@@ -147,7 +147,7 @@ impl Tiny {
         write(&self.part(to), file, &tensors, &json);
     }
 
-    fn index(&self, class: &str, more: Value) {
+    fn index(&self, class: &str, more: &Value) {
         let mut index = json!({"_class_name": class, "_diffusers_version": "0.42.1"});
         if let (Some(index), Some(more)) = (index.as_object_mut(), more.as_object()) {
             index.extend(more.clone());
@@ -168,7 +168,7 @@ impl Tiny {
         self.copy("qwen_image_21/scheduler", "scheduler");
         self.copy("qwen3_vl", "text_encoder");
         self.copy("tokenizers/bpe_qwen", "processor");
-        self.index("QwenImage21Pipeline", json!({"sample_sigmas": null}));
+        self.index("QwenImage21Pipeline", &json!({"sample_sigmas": null}));
     }
 
     fn qwen_image(&self) {
@@ -184,7 +184,7 @@ impl Tiny {
         self.copy("qwen_image/scheduler", "scheduler");
         self.copy("qwen2_5_vl", "text_encoder");
         self.copy("tokenizers/bpe_qwen", "tokenizer");
-        self.index("QwenImageEditPlusPipeline", json!({}));
+        self.index("QwenImageEditPlusPipeline", &json!({}));
     }
 
     fn flux2(&self) {
@@ -197,7 +197,7 @@ impl Tiny {
         self.copy("flux2_klein/scheduler", "scheduler");
         self.copy("qwen3", "text_encoder");
         self.copy("tokenizers/bpe_qwen", "tokenizer");
-        self.index("Flux2KleinPipeline", json!({"is_distilled": true}));
+        self.index("Flux2KleinPipeline", &json!({"is_distilled": true}));
     }
 
     fn flux3(&self) {
@@ -210,7 +210,7 @@ impl Tiny {
         self.copy("flux3/scheduler", "scheduler");
         self.copy("qwen3_vl", "text_encoder");
         self.copy("tokenizers/bpe_qwen", "tokenizer");
-        self.index("Flux3DistilledModularPipeline", json!({}));
+        self.index("Flux3DistilledModularPipeline", &json!({}));
     }
 
     fn z_image(&self) {
@@ -234,7 +234,7 @@ impl Tiny {
         );
         self.copy("qwen3", "text_encoder");
         self.copy("tokenizers/bpe_qwen", "tokenizer");
-        self.index("ZImagePipeline", json!({}));
+        self.index("ZImagePipeline", &json!({}));
     }
 
     fn stable_diffusion(&self, large: bool) {
@@ -300,7 +300,7 @@ impl Tiny {
             } else {
                 "StableDiffusionPipeline"
             },
-            json!({}),
+            &json!({}),
         );
     }
 }

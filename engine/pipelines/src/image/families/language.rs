@@ -120,8 +120,8 @@ pub(super) struct VlModel {
 
 /// Of CLIP's pictures, which Qwen2.5-VL was trained with.
 const CLIP_COLOURS: Colours = Colours {
-    mean: [0.481_454_66, 0.457_827_5, 0.408_210_73],
-    deviation: [0.268_629_54, 0.261_302_58, 0.275_777_1],
+    mean: [0.481_454_67, 0.457_827_5, 0.408_210_73],
+    deviation: [0.268_629_55, 0.261_302_6, 0.275_777_1],
 };
 const PLAIN_COLOURS: Colours = Colours {
     mean: [0.5; 3],

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{FamilyEntry, Opened};
 use crate::Tokenizer;
-use crate::image::family::{Denoiser, ImageFamily, ImageLimits, Latent, opaque};
+use crate::image::family::{Denoiser, ImageFamily, ImageLimits, Latent, SmallPicture, opaque};
 use crate::image::folder::{Folder, Part};
 use crate::image::given::on_white;
 use crate::image::prompt::PromptFrame;
@@ -45,7 +45,7 @@ impl Encoder {
         folder: &Folder<'_>,
         (part, tokenizer): (&Part, &str),
         cpu: &Cpu,
-    ) -> Result<Self, ImageError> {
+    ) -> Result<Box<Self>, ImageError> {
         let model = load_clip_text(part.weights.as_ref(), "", &part.config()?, cpu)?;
         let (tokenizer, config) = folder.tokenizer(&[tokenizer])?;
         let token = |keys: &[&str], otherwise: &str| {
@@ -64,12 +64,12 @@ impl Encoder {
         let begin = token(&["bos_token"], "<|startoftext|>")?;
         let end = token(&["eos_token"], "<|endoftext|>")?;
         let filler = token(&["pad_token", "eos_token"], "<|endoftext|>")?;
-        Ok(Self {
+        Ok(Box::new(Self {
             frame: PromptFrame::between(begin, end, model.most_tokens()),
             model,
             tokenizer,
             filler,
-        })
+        }))
     }
 
     fn tokens(&self, prompt: &str, notes: &mut Vec<String>) -> Result<Vec<u32>, ImageError> {
@@ -82,11 +82,11 @@ impl Encoder {
 
 #[derive(Debug)]
 struct Model {
-    unet: UNet,
-    vae: KlVae,
-    first: Encoder,
-    second: Option<Encoder>,
-    small: Option<TinyVae>,
+    unet: Box<UNet>,
+    vae: Box<KlVae>,
+    first: Box<Encoder>,
+    second: Option<Box<Encoder>>,
+    small: Option<Box<TinyVae>>,
     noise: TrainedNoise,
     spacing: Spacing,
     karras: bool,
@@ -96,22 +96,38 @@ struct Model {
     scale: f32,
 }
 
-fn open(folder: &Folder<'_>, cpu: &Cpu) -> Opened {
+/// The U-Net, and the side of its usual latent.
+fn network(folder: &Folder<'_>, cpu: &Cpu) -> Result<(Box<UNet>, u32), ImageError> {
     let part = folder.network("unet", &old_names())?;
     let unet = load_unet(part.weights.as_ref(), "", &part.config()?, cpu)?;
-    let side = part.config["sample_size"]
-        .as_u64()
-        .unwrap_or(64)
-        .clamp(1, 1024) as u32;
+    let side = part.config["sample_size"].as_u64().unwrap_or(64);
+    Ok((Box::new(unet), side.clamp(1, 1024) as u32))
+}
+
+/// The autoencoder, and what its latents are multiplied by.
+fn autoencoder(folder: &Folder<'_>, cpu: &Cpu) -> Result<(Box<KlVae>, f32), ImageError> {
     let part = folder.vae()?;
     let vae = load_kl_vae(part.weights.as_ref(), "", &part.config()?, cpu)?;
     let scale = part.config["scaling_factor"].as_f64().unwrap_or(0.182_15) as f32;
-    if !(scale.is_finite() && scale > 0.0) {
-        let reason = format!("scaling_factor is {scale}, expected a number over 0");
-        return Err(folder.wrong("vae", reason));
+    if scale.is_finite() && scale > 0.0 {
+        return Ok((Box::new(vae), scale));
     }
-    let first = folder.text_encoder()?;
-    let first = Encoder::open(folder, (&first, "tokenizer"), cpu)?;
+    let reason = format!("scaling_factor is {scale}, expected a number over 0");
+    Err(folder.wrong("vae", reason))
+}
+
+fn preview_network(folder: &Folder<'_>, cpu: &Cpu) -> Result<Option<Box<TinyVae>>, ImageError> {
+    let Some(part) = folder.extra("taesd")? else {
+        return Ok(None);
+    };
+    let small = load_tiny_vae(part.weights.as_ref(), "", &part.config()?, cpu)?;
+    Ok(Some(Box::new(small)))
+}
+
+fn open(folder: &Folder<'_>, cpu: &Cpu) -> Opened {
+    let (unet, side) = network(folder, cpu)?;
+    let (vae, scale) = autoencoder(folder, cpu)?;
+    let first = Encoder::open(folder, (&folder.text_encoder()?, "tokenizer"), cpu)?;
     let large = unet.config().addition_time_embed_dim.is_some();
     let second = match large {
         true => {
@@ -120,15 +136,7 @@ fn open(folder: &Folder<'_>, cpu: &Cpu) -> Opened {
         }
         false => None,
     };
-    let small = match folder.extra("taesd")? {
-        Some(part) => Some(load_tiny_vae(
-            part.weights.as_ref(),
-            "",
-            &part.config()?,
-            cpu,
-        )?),
-        None => None,
-    };
+    let small = preview_network(folder, cpu)?;
     let config = folder.scheduler()?;
     let (noise, spacing) = trained(folder, &config)?;
     let step_px = (unet.step() * vae.scale()) as u32;
@@ -404,7 +412,7 @@ impl ImageFamily for Model {
         }
     }
 
-    fn small(&self, latent: &Latent) -> Result<Option<(Vec<f32>, (u32, u32))>, ImageError> {
+    fn small(&self, latent: &Latent) -> Result<Option<SmallPicture>, ImageError> {
         let Some(small) = &self.small else {
             return Ok(None);
         };
