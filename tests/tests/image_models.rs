@@ -88,7 +88,11 @@ impl Place {
 }
 
 fn stripes(x: u32, y: u32) -> [u8; 4] {
-    let dark = if (x / 8 + y / 16) % 2 == 0 { 40 } else { 210 };
+    let dark = if (x / 8 + y / 16).is_multiple_of(2) {
+        40
+    } else {
+        210
+    };
     [dark, 255 - dark, (4 * y % 256) as u8, 255]
 }
 

@@ -11,10 +11,6 @@ use engine_weights::{
 const SIDE: usize = 8;
 
 /// No panic, and what is merged has the size of what it is merged into.
-#[expect(
-    clippy::missing_panics_doc,
-    reason = "a target panics where something does not hold"
-)]
 pub fn adapter(bytes: &[u8]) {
     let path = Path::new("fuzzed.safetensors");
     let Ok(file) = SafeTensors::from_bytes(bytes.to_vec(), path) else {
