@@ -129,6 +129,16 @@ fn run(target: fn(&[u8]), seeds: &[Vec<u8>], dictionary: &str, count: usize) {
 }
 
 #[test]
+fn adapters_hold() {
+    run(
+        fuzz::adapter,
+        &files("fuzz/seeds/adapter"),
+        include_str!("../fuzz/dictionaries/safetensors.dict"),
+        20_000,
+    );
+}
+
+#[test]
 fn documents_hold() {
     run(
         fuzz::document,

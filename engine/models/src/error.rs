@@ -69,6 +69,43 @@ impl From<TensorError> for LoadError {
     }
 }
 
+/// Most of a size in a configuration that is taken for real.
+pub(crate) const SIZE_CAP: usize = 1 << 20;
+
+/// A configuration value that cannot be right.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "called with what it writes out"
+)]
+pub(crate) fn wrong(key: &str, got: impl ToString, expected: &str) -> LoadError {
+    LoadError::Config {
+        key: key.to_owned(),
+        got: got.to_string(),
+        expected: expected.to_owned(),
+    }
+}
+
+/// `Ok` for sizes from 1 to [`SIZE_CAP`].
+pub(crate) fn check_sizes<'a>(
+    sizes: impl IntoIterator<Item = (&'a str, usize)>,
+) -> Result<(), LoadError> {
+    for (key, size) in sizes {
+        if size == 0 || size > SIZE_CAP {
+            return Err(wrong(key, size, "a whole number from 1 to 2^20"));
+        }
+    }
+    Ok(())
+}
+
+/// `Ok` for turned elements of axes that fit in a head.
+pub(crate) fn check_axes(key: &str, axes: &[usize], head_dim: usize) -> Result<(), LoadError> {
+    let turned: usize = axes.iter().map(|dims| dims.min(&SIZE_CAP)).sum();
+    if turned > head_dim {
+        return Err(wrong(key, turned, "at most a head's elements together"));
+    }
+    Ok(())
+}
+
 impl LoadError {
     /// The kind of failure.
     pub fn code(&self) -> Code {

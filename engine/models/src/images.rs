@@ -4,8 +4,10 @@
 //! so that one file may hold several.
 
 mod causal_vae;
+mod cross_blocks;
 mod flux2;
 mod flux3;
+mod group_blocks;
 pub(crate) mod kit;
 mod kl_vae;
 mod pixel_blocks;
@@ -13,6 +15,9 @@ mod qwen_image;
 mod qwen_image_21;
 mod residual_vae;
 mod tensors;
+mod tiny_vae;
+mod unet;
+mod unet_config;
 mod z_image;
 
 use engine_tensor::Cpu;
@@ -26,6 +31,9 @@ pub use self::qwen_image::{QwenImage, QwenImageConfig};
 pub use self::qwen_image_21::{Condition, Prefix, QwenImage21, QwenImage21Config};
 pub use self::residual_vae::{Posterior, ResidualVae, ResidualVaeConfig};
 pub(crate) use self::tensors::Tensors;
+pub use self::tiny_vae::{TinyVae, TinyVaeConfig};
+pub use self::unet::{UNet, UNetInput};
+pub use self::unet_config::{PerLevel, UNetConfig};
 pub use self::z_image::{ZImage, ZImageConfig};
 use crate::LoadError;
 
@@ -132,4 +140,30 @@ pub fn load_causal_vae(
     cpu: &Cpu,
 ) -> Result<CausalVae, LoadError> {
     CausalVae::load(&Tensors::new(checkpoint, prefix), config, cpu)
+}
+
+/// The U-Net of Stable Diffusion 1.5 or SDXL from the tensors whose names begin with `prefix`.
+///
+/// # Errors
+/// As [`load_qwen_image_21`].
+pub fn load_unet(
+    checkpoint: &dyn Checkpoint,
+    prefix: &str,
+    config: &UNetConfig,
+    cpu: &Cpu,
+) -> Result<UNet, LoadError> {
+    UNet::load(&Tensors::new(checkpoint, prefix), config, cpu)
+}
+
+/// The small autoencoder for previews from the tensors whose names begin with `prefix`.
+///
+/// # Errors
+/// As [`load_qwen_image_21`].
+pub fn load_tiny_vae(
+    checkpoint: &dyn Checkpoint,
+    prefix: &str,
+    config: &TinyVaeConfig,
+    cpu: &Cpu,
+) -> Result<TinyVae, LoadError> {
+    TinyVae::load(&Tensors::new(checkpoint, prefix), config, cpu)
 }

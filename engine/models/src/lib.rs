@@ -24,9 +24,10 @@ pub use error::LoadError;
 pub use families::{FAMILIES, Family, family_of};
 pub use images::{
     CausalVae, CausalVaeConfig, Condition, Flux2, Flux2Config, Flux3, Flux3Config, Flux3Input,
-    KlVae, KlVaeConfig, PlacedRows, Posterior, Prefix, QwenImage, QwenImage21, QwenImage21Config,
-    QwenImageConfig, ResidualVae, ResidualVaeConfig, ZImage, ZImageConfig, load_causal_vae,
-    load_flux2, load_flux3, load_kl_vae, load_qwen_image, load_qwen_image_21, load_residual_vae,
+    KlVae, KlVaeConfig, PerLevel, PlacedRows, Posterior, Prefix, QwenImage, QwenImage21,
+    QwenImage21Config, QwenImageConfig, ResidualVae, ResidualVaeConfig, TinyVae, TinyVaeConfig,
+    UNet, UNetConfig, UNetInput, ZImage, ZImageConfig, load_causal_vae, load_flux2, load_flux3,
+    load_kl_vae, load_qwen_image, load_qwen_image_21, load_residual_vae, load_tiny_vae, load_unet,
     load_z_image,
 };
 pub use pictures::{
@@ -34,7 +35,8 @@ pub use pictures::{
     PictureModel, PictureWeights, load_picture_model, picture_tensors_of_ncnn, picture_weights,
 };
 pub use texts::{
-    ClipText, ClipTextConfig, ClipTextStates, T5Config, T5Encoder, load_clip_text, load_t5_encoder,
+    ClipText, ClipTextConfig, ClipTextStates, PromptPicture, T5Config, T5Encoder, VL_FAMILIES,
+    VlEncoder, VlStates, load_clip_text, load_t5_encoder, load_vl_encoder,
 };
 
 use std::sync::Arc;

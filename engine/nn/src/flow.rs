@@ -134,17 +134,31 @@ pub fn flow_sigmas(
             expected: "one or more, falling, over 0 and up to 1".to_owned(),
         });
     }
-    let mut sigmas: Vec<f64> = grid.iter().map(|sigma| shift.of(*sigma)).collect();
-    if let (Some(terminal), Some(last)) = (terminal, sigmas.last().copied()) {
-        let scale = (1.0 - last) / (1.0 - terminal);
-        if scale > 0.0 {
-            for sigma in &mut sigmas {
-                *sigma = 1.0 - (1.0 - *sigma) / scale;
-            }
+    let mut sigmas: Vec<f32> = match terminal {
+        None => grid.iter().map(|sigma| shift.of(*sigma) as f32).collect(),
+        Some(terminal) => stretched(grid, shift, terminal as f32),
+    };
+    sigmas.push(0.0);
+    Ok(sigmas)
+}
+
+/// In f32 step by step, as the reference rounds: models are told a thousand times these.
+fn stretched(grid: &[f64], shift: FlowShift, terminal: f32) -> Vec<f32> {
+    let of = |sigma: &f64| match shift {
+        FlowShift::Exponential(mu) => {
+            let grown = mu.exp() as f32;
+            grown / (grown + (1.0 / *sigma as f32 - 1.0))
+        }
+        FlowShift::Constant(_) | FlowShift::Linear(_) => shift.of(*sigma) as f32,
+    };
+    let mut sigmas: Vec<f32> = grid.iter().map(of).collect();
+    let scale = (1.0 - sigmas.last().copied().unwrap_or(0.0)) / (1.0 - terminal);
+    if scale > 0.0 {
+        for sigma in &mut sigmas {
+            *sigma = 1.0 - (1.0 - *sigma) / scale;
         }
     }
-    sigmas.push(0.0);
-    Ok(sigmas.into_iter().map(|sigma| sigma as f32).collect())
+    sigmas
 }
 
 /// Euler's step: `latent += (next - sigma) * velocity`.
@@ -152,6 +166,24 @@ pub fn flow_step(latent: &mut [f32], velocity: &[f32], sigma: f32, next: f32) {
     let step = next - sigma;
     for (latent, velocity) in latent.iter_mut().zip(velocity) {
         *latent += step * velocity;
+    }
+}
+
+/// Sigmas of MiniMax H3 for `points`, ends included: one step fewer than points. Its models are told `1 - sigma`.
+pub fn h3_sigmas(points: usize, shift: f64) -> Vec<f32> {
+    let last = points.saturating_sub(1).max(1) as f64;
+    let shift = FlowShift::Constant(shift);
+    (0..points)
+        .map(|at| shift.of(1.0 - at as f64 / last) as f32)
+        .collect()
+}
+
+/// MiniMax H3's step: its velocity points from noise to the picture, the other way round than elsewhere here.
+pub fn h3_step(latent: &mut [f32], velocity: &[f32], sigma: f32, next: f32) {
+    let kept = next / sigma;
+    for (latent, velocity) in latent.iter_mut().zip(velocity) {
+        let picture = *latent + sigma * velocity;
+        *latent = kept * *latent + (1.0 - kept) * picture;
     }
 }
 

@@ -50,13 +50,18 @@ impl TrainedNoise {
     /// Roots of betas in a straight line from `first` to `last`, as Stable Diffusion has them. With
     /// `zero_end` they are scaled so that nothing is left at the end.
     pub fn scaled_linear(first: f64, last: f64, zero_end: bool) -> Self {
-        let (first, last) = (first.sqrt(), last.sqrt());
+        // Rounded to f32 where the reference is: timesteps are looked up among these.
+        let (first, last) = (first.sqrt() as f32, last.sqrt() as f32);
+        let step = (last - first) / (TIMESTEPS - 1) as f32;
         let mut signal = Vec::with_capacity(TIMESTEPS);
         let mut product = 1.0;
         for at in 0..TIMESTEPS {
-            let root = first + (last - first) * at as f64 / (TIMESTEPS - 1) as f64;
-            product *= 1.0 - root * root;
-            signal.push(product);
+            let root = match at < TIMESTEPS / 2 {
+                true => first + step * at as f32,
+                false => last - step * (TIMESTEPS - 1 - at) as f32,
+            };
+            product *= f64::from(1.0 - root * root);
+            signal.push(f64::from(product as f32));
         }
         if zero_end {
             let roots: Vec<f64> = signal.iter().map(|signal| signal.sqrt()).collect();
@@ -71,8 +76,8 @@ impl TrainedNoise {
 
     /// Noise over signal at a trained timestep.
     fn sigma(&self, timestep: usize) -> f64 {
-        let signal = self.signal[timestep.min(TIMESTEPS - 1)];
-        ((1.0 - signal) / signal).sqrt()
+        let signal = self.signal[timestep.min(TIMESTEPS - 1)] as f32;
+        f64::from(((1.0 - signal) / signal).sqrt())
     }
 
     /// The same between trained timesteps.
@@ -83,13 +88,12 @@ impl TrainedNoise {
     }
 
     /// Where a sigma stands among the trained timesteps, by logarithms.
-    fn timestep_of(&self, sigma: f64) -> f64 {
+    pub fn timestep_of(&self, sigma: f64) -> f64 {
         let target = sigma.max(1e-10).ln();
-        let below = (0..TIMESTEPS)
-            .rev()
-            .find(|at| self.sigma(*at).ln() <= target);
+        let of = |at: usize| f64::from((self.sigma(at) as f32).ln());
+        let below = (0..TIMESTEPS).rev().find(|at| of(*at) <= target);
         let low = below.unwrap_or(0).min(TIMESTEPS - 2);
-        let (a, b) = (self.sigma(low).ln(), self.sigma(low + 1).ln());
+        let (a, b) = (of(low), of(low + 1));
         low as f64 + ((target - a) / (b - a)).clamp(0.0, 1.0)
     }
 
@@ -185,8 +189,31 @@ impl KRun {
         }
     }
 
+    /// A run of UniPC along a flow; it begins with the least trace of a picture.
+    pub fn flow_from_noise(steps: usize, shift: f64) -> Self {
+        const TRACE: f64 = 1e-6;
+        let all = TIMESTEPS as f64;
+        let shifted = |at: usize| {
+            let sigma = 1.0 + at as f64 * (1.0 / all - 1.0) / steps as f64;
+            (shift * sigma / (1.0 + (shift - 1.0) * sigma)).min(1.0 - TRACE)
+        };
+        let mut sigmas: Vec<f64> = (0..steps).map(shifted).collect();
+        let timesteps = sigmas.iter().map(|sigma| (sigma * all).floor()).collect();
+        sigmas.push(0.0);
+        Self {
+            sigmas,
+            timesteps,
+            flow: true,
+        }
+    }
+
+    /// Whether sigmas are noise levels of a flow.
+    pub(crate) fn is_flow(&self) -> bool {
+        self.flow
+    }
+
     /// Signal and noise at a sigma.
-    fn parts(&self, sigma: f64) -> (f64, f64) {
+    pub(crate) fn parts(&self, sigma: f64) -> (f64, f64) {
         if self.flow {
             return (1.0 - sigma, sigma);
         }

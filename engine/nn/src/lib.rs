@@ -18,12 +18,13 @@ mod runner;
 mod swiglu;
 mod token_model;
 mod token_sampler;
+mod uni_pc;
 
 pub use attention::{AttentionShape, AttentionTensors, SelfAttention};
 pub use dit::{AxesRope, TimestepWaves, modulated_layer_norm, rms_norm_in_place};
 pub use flow::{
     FlowMu, FlowShift, ScheduleError, even_sigmas, flow_sigmas, flow_step, flux2_mu,
-    guided_keeping_norm, linear_sigmas,
+    guided_keeping_norm, h3_sigmas, h3_step, linear_sigmas,
 };
 pub use k_diffusion::{DpmSolver, KRun, Prediction, Spacing, TrainedNoise, karras_sigmas};
 pub use kv_cache::{KvCache, StreamRow};
@@ -33,3 +34,4 @@ pub use runner::{Activations, LayerError, Runner};
 pub use swiglu::SwiGlu;
 pub use token_model::{ModelError, TokenModel};
 pub use token_sampler::{SampleError, Sampling, TokenSampler};
+pub use uni_pc::UniPc;

@@ -1,6 +1,6 @@
 //! Linear layers over weights as they lie in a file.
 
-use engine_tensor::{PackedMatrix, TensorError};
+use engine_tensor::{DType, PackedMatrix, TensorError};
 use engine_weights::Checkpoint;
 
 use crate::LayerError;
@@ -13,7 +13,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// The layer of tensor `name`, without bias.
+    /// The layer of tensor `name`, without bias. A convolution of 1 x 1 is one too.
     ///
     /// # Errors
     /// [`LayerError`], with the tensor's name.
@@ -23,12 +23,39 @@ impl Linear {
         outputs: usize,
         inputs: usize,
     ) -> Result<Self, LayerError> {
-        let tensor = checkpoint.tensor_of_shape(name, &[outputs, inputs])?;
+        let of_conv = |shape: &[usize]| match shape {
+            [o, i, rest @ ..] => {
+                (*o, *i) == (outputs, inputs) && rest.iter().all(|side| *side == 1)
+            }
+            _ => false,
+        };
+        let tensor = match checkpoint.tensor(name) {
+            Some(tensor) if of_conv(&tensor.shape) => tensor,
+            _ => checkpoint.tensor_of_shape(name, &[outputs, inputs])?,
+        };
         let weights = PackedMatrix::new(name, tensor.dtype, outputs, inputs, tensor.bytes)?;
         Ok(Self {
             weights,
             bias: None,
         })
+    }
+
+    /// The layer of `values: [outputs, inputs]`, called `name` in errors.
+    ///
+    /// # Errors
+    /// [`LayerError`] for lengths that do not go together and values that are no numbers.
+    pub fn of_values(
+        name: &str,
+        values: &[f32],
+        (outputs, inputs): (usize, usize),
+        bias: Option<Vec<f32>>,
+    ) -> Result<Self, LayerError> {
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        let weights = PackedMatrix::new(name, DType::F32, outputs, inputs, bytes.into())?;
+        Ok(Self { weights, bias })
     }
 
     /// The same layer with the bias of tensor `name`, which must be there.

@@ -4,29 +4,55 @@
 //! drawn before, with any number of threads, and also when it was cut short and went on from a kept latent.
 
 mod error;
+mod families;
 mod family;
+mod folder;
+mod given;
 mod kept;
+mod ldm;
 mod noise;
 mod preview;
 mod prompt;
+mod schedule;
+mod single;
 mod sketch;
+mod walk;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use engine_base::{CancelToken, Cancelled, ContentHash};
+use engine_tensor::Cpu;
 use serde_json::Value;
 
 pub use self::error::ImageError;
 use self::family::ImageFamily;
 pub use self::family::{ImageLimits, Latent};
+use self::folder::Folder;
+pub use self::given::{GivenPicture, InitPicture};
 pub use self::kept::KeptLatent;
 use self::preview::PreviewWeights;
 use self::sketch::Sketch;
 
 /// Families that pictures are drawn with.
-pub const IMAGE_FAMILIES: &[&str] = &["qwen_image_21"];
+pub const IMAGE_FAMILIES: &[&str] = &[
+    "qwen_image_21",
+    "qwen_image",
+    "flux2",
+    "flux3",
+    "z_image",
+    "stable_diffusion",
+];
+
+/// Folders whose files decide what a model draws.
+const PART_FOLDERS: &[&str] = &[
+    "transformer",
+    "unet",
+    "vae",
+    "text_encoder",
+    "text_encoder_2",
+];
 
 /// Most steps of a run.
 const MOST_STEPS: u32 = 1000;
@@ -34,12 +60,18 @@ const MOST_STEPS: u32 = 1000;
 const WORK_BYTES: usize = 1 << 30;
 
 /// How a picture model is opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ImageOptions {
     /// Threads; 0 for one per processor. Results do not depend on it.
     pub threads: usize,
     /// Weights of the text encoder (a file or folder), for models that come without one.
     pub text_encoder: Option<PathBuf>,
+    /// Folder of a `tokenizer.json`, for models that come without one.
+    pub tokenizer: Option<PathBuf>,
+    /// Folder of the autoencoder, instead of the model's own.
+    pub vae: Option<PathBuf>,
+    /// Adapters (LoRA or LoKr files), each with its weight, merged into the model's weights in f32.
+    pub adapters: Vec<(PathBuf, f32)>,
     /// Memory that decoding may take for a level of its network, in bytes: beyond that it works in windows.
     pub work_bytes: usize,
 }
@@ -49,6 +81,9 @@ impl Default for ImageOptions {
         Self {
             threads: 0,
             text_encoder: None,
+            tokenizer: None,
+            vae: None,
+            adapters: Vec::new(),
             work_bytes: WORK_BYTES,
         }
     }
@@ -71,6 +106,12 @@ pub struct ImageRequest {
     pub steps: Option<u32>,
     /// How far the prompt is followed beyond the negative one; 1 is no guidance; the model's own when `None`.
     pub guidance: Option<f32>,
+    /// What is begun with instead of noise alone.
+    pub init: Option<InitPicture>,
+    /// Where `init` is drawn anew (white) and where it stays (black); of its size.
+    pub mask: Option<GivenPicture>,
+    /// Pictures that the prompt speaks of, for models that take some.
+    pub references: Vec<GivenPicture>,
 }
 
 /// A step that was done.
@@ -102,7 +143,23 @@ pub struct RgbaImage {
 pub struct ImagePipeline {
     family: Box<dyn ImageFamily>,
     folder: PathBuf,
+    /// What was merged into it, for [`ImagePipeline::mark`].
+    adapters: Vec<String>,
     preview: OnceLock<PreviewWeights>,
+}
+
+/// What may stop a run, and who is told of its steps.
+type Watched<'a, 'b> = (
+    &'a CancelToken,
+    &'a mut (dyn FnMut(ImageStep<'_>) -> ControlFlow<()> + 'b),
+);
+
+fn bad_strength(got: f32) -> ImageError {
+    ImageError::Request {
+        what: "the strength",
+        got: got.to_string(),
+        expected: "over 0 and up to 1".to_owned(),
+    }
 }
 
 /// -1..1 to 0..=255.
@@ -112,7 +169,8 @@ fn to_byte(value: f32) -> u8 {
 
 impl ImagePipeline {
     /// The model in `folder`: laid out like diffusers' (`model_index.json`), or the small model of our own
-    /// (`config.json` and `sketch.safetensors`).
+    /// (`config.json` and `sketch.safetensors`); or a file of weights (safetensors or GGUF), whose missing
+    /// parts the options name.
     ///
     /// # Errors
     /// [`ImageError`]: what the folder is instead, the family it is of, a part that is missing by name, or
@@ -121,6 +179,7 @@ impl ImagePipeline {
         Ok(Self {
             family: open_family(folder, options)?,
             folder: folder.to_owned(),
+            adapters: options.adapters.iter().map(described).collect(),
             preview: OnceLock::new(),
         })
     }
@@ -142,12 +201,16 @@ impl ImagePipeline {
     pub fn settle(&self, request: &ImageRequest) -> Result<ImageRequest, ImageError> {
         let limits = self.family.limits();
         let mut settled = request.clone();
+        if let (Some(init), 0, 0) = (&request.init, settled.width_px, settled.height_px) {
+            (settled.width_px, settled.height_px) = nearest(limits, init.picture.size_px());
+        }
         if settled.width_px == 0 {
             settled.width_px = limits.size_px.0;
         }
         if settled.height_px == 0 {
             settled.height_px = limits.size_px.1;
         }
+        self.check_given(request)?;
         check_size(limits, (settled.width_px, settled.height_px))?;
         let steps = request.steps.unwrap_or(limits.steps);
         if steps == 0 || steps > MOST_STEPS {
@@ -170,6 +233,43 @@ impl ImagePipeline {
         Ok(settled)
     }
 
+    /// `Ok` for pictures that go together and with the model.
+    fn check_given(&self, request: &ImageRequest) -> Result<(), ImageError> {
+        let most = self.family.most_references();
+        if request.references.len() > most {
+            return Err(ImageError::Request {
+                what: "the number of references",
+                got: request.references.len().to_string(),
+                expected: match most {
+                    0 => format!("none: a model of {} takes none", self.family()),
+                    most => format!("at most {most}"),
+                },
+            });
+        }
+        if let Some(init) = &request.init
+            && !(init.strength > 0.0 && init.strength <= 1.0)
+        {
+            return Err(bad_strength(init.strength));
+        }
+        let Some(mask) = &request.mask else {
+            return Ok(());
+        };
+        let Some(init) = &request.init else {
+            return Err(ImageError::Given(
+                "there is a mask and no picture that it is for".to_owned(),
+            ));
+        };
+        let ((width, height), (wanted_width, wanted_height)) =
+            (mask.size_px(), init.picture.size_px());
+        if (width, height) != (wanted_width, wanted_height) {
+            return Err(ImageError::Given(format!(
+                "the mask is of {width} x {height} px, expected the picture's {wanted_width} x \
+                 {wanted_height}"
+            )));
+        }
+        Ok(())
+    }
+
     /// A short name of what `request` draws with this model: latents that were kept for another one are
     /// refused. The model counts by its folder's files and their lengths.
     ///
@@ -178,11 +278,19 @@ impl ImagePipeline {
     pub fn mark(&self, request: &ImageRequest) -> Result<String, ImageError> {
         let request = self.settle(request)?;
         let mut files: Vec<String> = Vec::new();
-        for entry in self.folder.read_dir().into_iter().flatten().flatten() {
-            let len = entry.metadata().map_or(0, |about| about.len());
-            files.push(format!("{} {len}", entry.file_name().display()));
+        if let Ok(about) = self.folder.metadata() {
+            files.push(about.len().to_string());
+        }
+        let own = std::iter::once(&self.folder);
+        let parts = PART_FOLDERS.iter().map(|part| self.folder.join(part));
+        for folder in own.cloned().chain(parts) {
+            for entry in folder.read_dir().into_iter().flatten().flatten() {
+                let len = entry.metadata().map_or(0, |about| about.len());
+                files.push(format!("{} {len}", entry.file_name().display()));
+            }
         }
         files.sort();
+        files.extend(self.adapters.clone());
         let text = format!("{} {request:?} {files:?}", self.family());
         Ok(ContentHash::of(text.as_bytes()).to_hex())
     }
@@ -211,11 +319,144 @@ impl ImagePipeline {
         on_step: &mut dyn FnMut(ImageStep<'_>) -> ControlFlow<()>,
     ) -> Result<RgbaImage, ImageError> {
         let request = self.settle(request)?;
+        let ground = walk::Ground::of(self.family.as_ref(), &request, cancel)?;
+        let walked = self.walk(&request, ground.as_ref(), kept, (cancel, on_step));
+        let (latent, notes, of) = walked?;
+        let mut rgba = self.pixels(&latent, of, cancel)?;
+        if let Some(ground) = &ground {
+            ground.restore(&mut rgba);
+        }
+        Ok(RgbaImage {
+            width_px: request.width_px,
+            height_px: request.height_px,
+            rgba,
+            notes,
+        })
+    }
+
+    /// The latent of `request`, not yet a picture. `clean`, where there is one, is begun with instead of
+    /// [`ImageRequest::init`]: as [`ImagePipeline::encode`] gives it, of the request's size; `strength` says
+    /// how far it may be left.
+    ///
+    /// # Errors
+    /// As [`ImagePipeline::draw`]; `Given` for a latent of another size.
+    pub fn sample(
+        &self,
+        request: &ImageRequest,
+        clean: Option<(Latent, f32)>,
+        cancel: &CancelToken,
+        on_step: &mut dyn FnMut(ImageStep<'_>) -> ControlFlow<()>,
+    ) -> Result<(Latent, Vec<String>), ImageError> {
+        let request = self.settle(request)?;
+        let ground = match clean {
+            None => walk::Ground::of(self.family.as_ref(), &request, cancel)?,
+            Some((clean, strength)) => {
+                let wanted = self
+                    .family
+                    .latent_size((request.width_px, request.height_px));
+                if (clean.height, clean.width, clean.channels) != wanted
+                    || clean.values.len() != wanted.0 * wanted.1 * wanted.2
+                {
+                    return Err(ImageError::Given(format!(
+                        "a latent is of {} x {} x {} values, expected {} x {} x {}",
+                        clean.height, clean.width, clean.channels, wanted.0, wanted.1, wanted.2
+                    )));
+                }
+                if !(strength > 0.0 && strength <= 1.0) {
+                    return Err(bad_strength(strength));
+                }
+                Some(walk::Ground::of_latent(clean, strength))
+            }
+        };
+        let walked = self.walk(&request, ground.as_ref(), None, (cancel, on_step));
+        walked.map(|(latent, notes, _)| (latent, notes))
+    }
+
+    /// The nearest size to `size_px` that can be drawn.
+    pub fn nearest_size(&self, size_px: (u32, u32)) -> (u32, u32) {
+        nearest(self.family.limits(), size_px)
+    }
+
+    /// Rows, columns and channels of the latent of a picture.
+    pub fn latent_size(&self, size_px: (u32, u32)) -> (usize, usize, usize) {
+        self.family.latent_size(size_px)
+    }
+
+    /// The latent of a picture at `size_px`, which [`ImagePipeline::settle`] takes.
+    ///
+    /// # Errors
+    /// `Size`; `Tensor` for too little memory; `Cancelled`.
+    pub fn encode(
+        &self,
+        picture: &GivenPicture,
+        size_px: (u32, u32),
+        cancel: &CancelToken,
+    ) -> Result<Latent, ImageError> {
+        check_size(self.family.limits(), size_px)?;
+        self.family.encode(picture.planes(size_px), size_px, cancel)
+    }
+
+    /// The picture of a latent.
+    ///
+    /// # Errors
+    /// `Given` for a latent of another model; `NotANumber`; `Cancelled`.
+    pub fn decode(&self, latent: &Latent, cancel: &CancelToken) -> Result<RgbaImage, ImageError> {
+        let step = self.family.limits().step_px.max(1);
+        let (height, width, channels) = self.family.latent_size((step, step));
+        // Sides of a lattice step may be several of the latent's.
+        let (down, across) = (height.max(1), width.max(1));
+        let whole = latent.height.is_multiple_of(down) && latent.width.is_multiple_of(across);
+        let len = latent.height.checked_mul(latent.width);
+        let len = len.and_then(|pixels| pixels.checked_mul(channels));
+        if latent.channels != channels || !whole || len != Some(latent.values.len()) {
+            return Err(ImageError::Given(format!(
+                "a latent is of {} x {} x {} values, expected {channels} channels",
+                latent.height, latent.width, latent.channels
+            )));
+        }
+        let side = |latent: usize, step_latent: usize| {
+            u32::try_from(latent / step_latent).ok()?.checked_mul(step)
+        };
+        let size_px = side(latent.width, across).zip(side(latent.height, down));
+        let size_px = size_px.unwrap_or((u32::MAX, u32::MAX));
+        check_size(self.family.limits(), size_px)?;
+        check_numbers(latent, (0, 0))?;
+        Ok(RgbaImage {
+            width_px: size_px.0,
+            height_px: size_px.1,
+            rgba: self.pixels(latent, 0, cancel)?,
+            notes: Vec::new(),
+        })
+    }
+
+    fn pixels(
+        &self,
+        latent: &Latent,
+        of: u32,
+        cancel: &CancelToken,
+    ) -> Result<Vec<u8>, ImageError> {
+        let planes = self.family.decode(latent, cancel)?;
+        match planes.iter().all(|value| value.is_finite()) {
+            true => Ok(bytes_of(&planes)),
+            false => Err(ImageError::NotANumber { step: of, of }),
+        }
+    }
+
+    /// All steps of a settled request: the latent, notes, and how many steps there were.
+    fn walk(
+        &self,
+        request: &ImageRequest,
+        ground: Option<&walk::Ground>,
+        kept: Option<KeptLatent>,
+        (cancel, on_step): Watched<'_, '_>,
+    ) -> Result<(Latent, Vec<String>, u32), ImageError> {
         let (steps, guidance) = (request.steps.unwrap_or(1), request.guidance.unwrap_or(1.0));
         let size_px = (request.width_px, request.height_px);
         let (height, width, channels) = self.family.latent_size(size_px);
-        let sigmas = self.family.sigmas(steps, (height, width))?;
+        let strength = ground.map_or(1.0, walk::Ground::strength);
+        let sigmas = walk::begun_at(&self.family.sigmas(steps, (height, width))?, strength);
         let of = sigmas.len().saturating_sub(1) as u32;
+        let noise = noise::noise(request.seed, height * width * channels);
         let KeptLatent {
             step: done,
             mut latent,
@@ -225,7 +466,7 @@ impl ImagePipeline {
                 height,
                 width,
                 channels,
-                values: noise::noise(request.seed, height * width * channels),
+                values: walk::begin(self.family.as_ref(), ground, &noise, &sigmas),
             },
         });
         let sizes = (latent.height, latent.width, latent.channels);
@@ -244,40 +485,43 @@ impl ImagePipeline {
         let both = [request.prompt.as_str(), request.negative.as_str()];
         let prompts = if guided { &both[..] } else { &both[..1] };
         let mut notes = Vec::new();
-        let mut denoiser = self.family.begin(prompts, &mut notes, cancel)?;
+        let references = &request.references;
+        let mut denoiser = self.family.begin(prompts, references, &mut notes, cancel)?;
         let pairs = sigmas.windows(2).zip(1u32..).skip(done as usize);
         for (pair, step) in pairs {
-            let velocities = denoiser.velocities(&latent, pair[0], pair[1], cancel)?;
-            let velocity = guide(velocities, guidance);
+            let mut velocities = denoiser.velocities(&latent, pair[0], pair[1], cancel)?;
+            let without = if guided { velocities.pop() } else { None };
+            let mut velocity = velocities.pop().unwrap_or_default();
+            if let Some(without) = without {
+                velocity = self.family.guide(velocity, &without, guidance, channels);
+            }
             engine_nn::flow_step(&mut latent.values, &velocity, pair[0], pair[1]);
+            if let Some(ground) = ground {
+                ground.keep(self.family.as_ref(), &mut latent, &noise, pair[1]);
+            }
             check_numbers(&latent, (step, of))?;
             let latent = &latent;
             if on_step(ImageStep { step, of, latent }).is_break() {
                 return Err(Cancelled.into());
             }
         }
-        let planes = self.family.decode(&latent, cancel)?;
-        if planes.iter().any(|value| !value.is_finite()) {
-            return Err(ImageError::NotANumber { step: of, of });
-        }
-        let pixels = planes.len() / 4;
-        let mut rgba = vec![0; planes.len()];
-        for (at, byte) in rgba.iter_mut().enumerate() {
-            *byte = to_byte(planes[at % 4 * pixels + at / 4]);
-        }
-        Ok(RgbaImage {
-            width_px: request.width_px,
-            height_px: request.height_px,
-            rgba,
-            notes,
-        })
+        Ok((latent, notes, of))
     }
 
-    /// A small picture of a latent, without the autoencoder: one pixel for each of the latent's.
+    /// A small picture of a latent, without the autoencoder: one pixel for each of the latent's, or what a
+    /// small autoencoder that lies with the model makes of it.
     ///
     /// # Errors
     /// `Tensor` when the model cannot run.
     pub fn preview(&self, latent: &Latent) -> Result<RgbaImage, ImageError> {
+        if let Some((planes, (width_px, height_px))) = self.family.small(latent)? {
+            return Ok(RgbaImage {
+                width_px,
+                height_px,
+                rgba: bytes_of(&planes),
+                notes: Vec::new(),
+            });
+        }
         let weights = match (self.family.preview_weights(), self.preview.get()) {
             (Some(weights), _) => weights,
             (None, Some(weights)) => weights,
@@ -295,20 +539,17 @@ impl ImagePipeline {
     }
 }
 
-/// `u + guidance * (c - u)` of a prompt's velocity and the negative one's, where there are two.
-fn guide(mut velocities: Vec<Vec<f32>>, guidance: f32) -> Vec<f32> {
-    let negative = if velocities.len() > 1 {
-        velocities.pop()
-    } else {
-        None
-    };
-    let mut velocity = velocities.pop().unwrap_or_default();
-    if let Some(negative) = negative {
-        for (with, without) in velocity.iter_mut().zip(negative) {
-            *with = without + guidance * (*with - without);
-        }
-    }
-    velocity
+/// `[4, pixels]` in -1..1 to `[pixels, 4]` in 8 bits.
+fn bytes_of(planes: &[f32]) -> Vec<u8> {
+    let pixels = planes.len() / 4;
+    let byte = |at: usize| to_byte(planes[at % 4 * pixels + at / 4]);
+    (0..planes.len()).map(byte).collect()
+}
+
+/// An adapter by its name, length and weight.
+fn described((path, weight): &(PathBuf, f32)) -> String {
+    let len = path.metadata().map_or(0, |about| about.len());
+    format!("{} {len} {weight}", path.display())
 }
 
 fn check_numbers(latent: &Latent, (step, of): (u32, u32)) -> Result<(), ImageError> {
@@ -319,21 +560,10 @@ fn check_numbers(latent: &Latent, (step, of): (u32, u32)) -> Result<(), ImageErr
     }
 }
 
-/// `Ok` for a size that can be drawn.
-fn check_size(limits: &ImageLimits, (width_px, height_px): (u32, u32)) -> Result<(), ImageError> {
+/// As near as the shape allows: first shrunk to the area, then rounded to the lattice.
+fn nearest(limits: &ImageLimits, (width_px, height_px): (u32, u32)) -> (u32, u32) {
     let step = limits.step_px.max(1);
-    let fits = |side: u32| side >= limits.least_side_px && side.is_multiple_of(step);
     let pixels = u64::from(width_px) * u64::from(height_px);
-    if fits(width_px) && fits(height_px) && pixels <= limits.most_px {
-        return Ok(());
-    }
-    let why = if pixels > limits.most_px {
-        format!("that is {pixels} px, expected at most {}", limits.most_px)
-    } else {
-        let least = limits.least_side_px;
-        format!("expected sides of {least} px or more that are multiples of {step}")
-    };
-    // As near as the shape allows: first shrunk to the area, then rounded to the lattice.
     let shrink = (limits.most_px as f64 / pixels.max(1) as f64)
         .sqrt()
         .min(1.0);
@@ -351,6 +581,24 @@ fn check_size(limits: &ImageLimits, (width_px, height_px): (u32, u32)) -> Result
         };
         *larger -= step;
     }
+    (width, height)
+}
+
+/// `Ok` for a size that can be drawn.
+fn check_size(limits: &ImageLimits, (width_px, height_px): (u32, u32)) -> Result<(), ImageError> {
+    let step = limits.step_px.max(1);
+    let fits = |side: u32| side >= limits.least_side_px && side.is_multiple_of(step);
+    let pixels = u64::from(width_px) * u64::from(height_px);
+    if fits(width_px) && fits(height_px) && pixels <= limits.most_px {
+        return Ok(());
+    }
+    let why = if pixels > limits.most_px {
+        format!("that is {pixels} px, expected at most {}", limits.most_px)
+    } else {
+        let least = limits.least_side_px;
+        format!("expected sides of {least} px or more that are multiples of {step}")
+    };
+    let (width, height) = nearest(limits, (width_px, height_px));
     Err(ImageError::Size {
         width_px,
         height_px,
@@ -377,18 +625,23 @@ fn open_family(folder: &Path, options: &ImageOptions) -> Result<Box<dyn ImageFam
         what: what.to_owned(),
         path: folder.to_owned(),
     };
+    if folder.is_file() {
+        return single::open(folder, options);
+    }
     if !folder.is_dir() {
-        return Err(refused("there is no such folder"));
+        return Err(refused("there is no such folder or file"));
     }
     let index = folder.join("model_index.json");
     if index.is_file() {
-        let class = read_json(&index)?;
-        let class = class["_class_name"].as_str().unwrap_or_default();
-        return Err(ImageError::Family {
+        let index = read_json(&index)?;
+        let class = index["_class_name"].as_str().unwrap_or_default();
+        let family = families::by_class(class).ok_or_else(|| ImageError::Family {
             got: class.to_owned(),
             known: IMAGE_FAMILIES.join(", "),
             path: folder.to_owned(),
-        });
+        })?;
+        let parts = Folder::new(folder, (index, family.id), options)?;
+        return (family.open)(&parts, &Cpu::new(options.threads)?);
     }
     let config = folder.join(sketch::CONFIG_FILE);
     if !config.is_file() {

@@ -30,8 +30,8 @@ pub use constraint::{Constraint, ConstraintError, GrammarSet, Guide};
 pub use device::{DEVICE_VARIABLE, DeviceChoice, DeviceError};
 pub use engine_onnx::runtime_path;
 pub use image::{
-    IMAGE_FAMILIES, ImageError, ImageLimits, ImageOptions, ImagePipeline, ImageRequest, ImageStep,
-    KeptLatent, Latent, RgbaImage,
+    GivenPicture, IMAGE_FAMILIES, ImageError, ImageLimits, ImageOptions, ImagePipeline,
+    ImageRequest, ImageStep, InitPicture, KeptLatent, Latent, RgbaImage,
 };
 pub use inspect::{ModelInspection, inspect_model};
 pub use speech::{

@@ -42,6 +42,8 @@ dtypes! {
     F16: 1, 2;
     /// bfloat16.
     BF16: 1, 2;
+    /// 8-bit float of 4 bits of exponent and 3 of fraction, without infinities; read only.
+    F8_E4M3: 1, 1;
     /// 64-bit float; read only.
     F64: 1, 8;
     /// Signed whole numbers.

@@ -20,6 +20,7 @@ pub fn first_non_finite(tensor: &TensorRef) -> Option<usize> {
         DType::F64 => {
             return first(bytes, |b| f64::from_le_bytes(b).is_finite());
         }
+        DType::F8_E4M3 => return first(bytes, |[b]: [u8; 1]| b & 0x7f != 0x7f),
         DType::F16 => return first(bytes, finite_half),
         DType::BF16 => return first(bytes, |b| u16::from_le_bytes(b) & 0x7f80 != 0x7f80),
         DType::Q4_0 | DType::Q5_0 | DType::Q8_0 | DType::IQ4_NL => &[0],

@@ -15,6 +15,7 @@
 //! and renames them, and never in place. Text is copied out at once, so that a changed file can
 //! give wrong weights but never broken strings.
 
+mod adapters;
 mod checkpoint;
 mod error;
 mod finite;
@@ -24,11 +25,16 @@ mod mapped;
 mod metadata;
 mod ncnn;
 pub mod quant;
+mod renamed;
 mod safetensors;
 mod scaled;
 mod sniff;
 mod table;
 
+pub use adapters::{
+    Adapted, Adapter, AdapterError, AdapterPart, AdapterUse, NETWORK_PART, SECOND_TEXT_PART,
+    TEXT_PART, family_of_modules,
+};
 pub use checkpoint::{Checkpoint, CheckpointKind, TensorRef, WeightFile};
 pub use error::{Found, WeightsError};
 pub use finite::first_non_finite;
@@ -36,6 +42,7 @@ pub use gguf::Gguf;
 pub use inspect::{DtypeUse, Inspection, inspect};
 pub use metadata::{Array, ArrayKind, Metadata, MetadataError, Value};
 pub use ncnn::{Ncnn, NcnnLayer};
+pub use renamed::{Renamed, TensorSource};
 pub use safetensors::{HEADER_CAP_BYTES, SafeTensors, safetensors_bytes, write_safetensors};
 pub use scaled::ScaledRows;
 pub use sniff::open;

@@ -84,6 +84,7 @@ pub fn dequantize(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
         DType::F16 => plain(bytes, out, |b| f16::from_le_bytes(b).to_f32()),
         DType::BF16 => plain(bytes, out, |b| bf16::from_le_bytes(b).to_f32()),
         DType::F64 => plain(bytes, out, |b| f64::from_le_bytes(b) as f32),
+        DType::F8_E4M3 => plain(bytes, out, |[b]| f8_e4m3(b)),
         DType::Q4_0 => blocks(bytes, out, q4_0),
         DType::Q4_1 => blocks(bytes, out, q4_1),
         DType::Q5_0 => blocks(bytes, out, q5_0),
@@ -98,6 +99,17 @@ pub fn dequantize(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
         _ => return Err(QuantError::NotFloats { dtype }),
     }
     Ok(())
+}
+
+/// A byte of [`DType::F8_E4M3`] (Micikevicius et al., "FP8 formats for deep learning", arXiv 2209.05433).
+fn f8_e4m3(byte: u8) -> f32 {
+    let (exponent, fraction) = (i32::from(byte >> 3 & 15), f32::from(byte & 7));
+    let size = match (exponent, byte & 7) {
+        (15, 7) => f32::NAN,
+        (0, _) => fraction / 512.0,
+        _ => (1.0 + fraction / 8.0) * f32::from_bits(((exponent + 120) as u32) << 23),
+    };
+    if byte & 0x80 == 0 { size } else { -size }
 }
 
 fn plain<const N: usize>(bytes: &[u8], out: &mut [f32], decode: impl Fn([u8; N]) -> f32) {

@@ -6,11 +6,13 @@
 //! the seeds and some thousands of changes to them with no other tool. `subtitle.rs` stands beside
 //! it because it alone links FFmpeg.
 
+mod adapter;
 mod document;
 mod script;
 mod store;
 mod store_files;
 
+pub use adapter::adapter;
 pub use document::document;
 pub use script::script;
 pub use store::store;

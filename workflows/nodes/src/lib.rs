@@ -25,9 +25,9 @@ pub use compile::{
 pub use film::Fonts;
 pub use language::{LlmSource, language_node_types};
 pub use pictures::{
-    DrawnStill, ImageModelSource, SegmentKeeper, SegmentName, StillReport, UpscalerSource,
-    VideoReport, VideoUpscale, draw_still, image_node_types, picture_document, picture_node_types,
-    upscale_still,
+    DrawnStill, ImageChoice, ImageModelSource, SegmentKeeper, SegmentName, StillReport,
+    UpscalerSource, VideoReport, VideoUpscale, draw_still, given_picture, image_node_types,
+    picture_document, picture_node_types, upscale_still,
 };
 pub use speech::{
     HeardWord, LineSound, SpeechLine, SpeechSound, SpeechSource, line_sound, speech_node_types,

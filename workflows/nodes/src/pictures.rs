@@ -2,6 +2,7 @@
 
 mod compose;
 mod draw;
+mod latents;
 mod moving;
 mod upscale;
 
@@ -15,7 +16,7 @@ use flow_media::still::{SavePicture, SaveSamples, StillOptions, load_still_noted
 use flow_media::{MediaError, Picture, Pixels};
 
 pub use compose::picture_document;
-pub use draw::{DrawnStill, ImageModelSource, draw_still};
+pub use draw::{DrawnStill, ImageChoice, ImageModelSource, draw_still, given_picture};
 pub use moving::{SegmentKeeper, SegmentName, VideoReport, VideoUpscale};
 
 /// Opens upscalers by the id of their model, or the default one by an empty id.
@@ -37,10 +38,12 @@ pub fn picture_node_types(source: &Arc<dyn UpscalerSource>) -> Vec<Arc<dyn Node>
 
 /// Types that draw pictures, which open their models with `source`.
 pub fn image_node_types(source: &Arc<dyn ImageModelSource>) -> Vec<Arc<dyn Node>> {
-    vec![
+    let mut types: Vec<Arc<dyn Node>> = vec![
         Arc::new(draw::Draw::new(Arc::clone(source))),
         Arc::new(compose::Compose::new()),
-    ]
+    ];
+    types.extend(latents::types(source));
+    types
 }
 
 /// A still that was made larger.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine_base::{CancelToken, Code, ContentHash, Datum, ProgressEvent};
 use engine_hub::Hub;
-use engine_pipelines::{ImageOptions, ImagePipeline, ImageRequest};
+use engine_pipelines::{ImageOptions, ImagePipeline, ImageRequest, InitPicture};
 use flow_graph::NodeError;
-use flow_nodes::{ImageModelSource, draw_still};
+use flow_nodes::{ImageChoice, ImageModelSource, draw_still, given_picture};
 use flow_story::FrameSize;
 use serde::Serialize;
 
@@ -24,7 +25,7 @@ const OWN_TEXT_ENCODER: &str = "smollm2-135m-instruct-q4_1";
 const BESIDE: &[&str] = &["share/longtake/models", "assets/models", "models"];
 
 /// Pictures to be drawn.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct DrawRequest {
     /// What is to be seen.
     pub prompt: String,
@@ -41,6 +42,20 @@ pub struct DrawRequest {
     pub model: Option<String>,
     /// Weights of the text encoder, for models that come without one.
     pub text_encoder: Option<PathBuf>,
+    /// Folder of the autoencoder, instead of the model's own.
+    pub vae: Option<PathBuf>,
+    /// Adapters with their weights.
+    pub adapters: Vec<(PathBuf, f32)>,
+    /// Pictures that the prompt speaks of.
+    pub references: Vec<PathBuf>,
+    /// A picture that is begun with.
+    pub init: Option<PathBuf>,
+    /// How far it may be left; 1 with a mask and 0.6 without when `None`.
+    pub strength: Option<f32>,
+    /// Where it is drawn anew (white).
+    pub mask: Option<PathBuf>,
+    /// Whether it is drawn further on all sides, to `size`.
+    pub outpaint: bool,
     /// Size; without one the model's own.
     pub size: Option<FrameSize>,
     /// Steps; without them the model's own.
@@ -91,9 +106,18 @@ fn places(id: &str, hub: &Hub) -> Vec<PathBuf> {
     places
 }
 
-/// A model's name and folder: a folder as it is given, or an id.
+/// Whether a path is a file of weights.
+fn is_weights(path: &Path) -> bool {
+    let ends = |end: &str| path.extension().is_some_and(|found| found == end);
+    path.is_file() && (ends("safetensors") || ends("gguf"))
+}
+
+/// A model's name and folder: a folder (or file of weights) as it is given, or an id.
 fn find(what: Option<&str>, hub: &Hub) -> Result<(String, PathBuf), StudioError> {
-    if let Some(folder) = what.map(Path::new).filter(|path| path.is_dir()) {
+    if let Some(folder) = what
+        .map(Path::new)
+        .filter(|path| path.is_dir() || is_weights(path))
+    {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         return Ok((name.into_owned(), folder.to_owned()));
     }
@@ -112,11 +136,10 @@ fn find(what: Option<&str>, hub: &Hub) -> Result<(String, PathBuf), StudioError>
     })
 }
 
-fn open(
-    folder: &Path,
-    text_encoder: Option<&Path>,
-    hub: &Hub,
-) -> Result<ImagePipeline, StudioError> {
+/// Strength without a mask, when none is asked for.
+const STRENGTH: f32 = 0.6;
+
+fn open(folder: &Path, options: ImageOptions, hub: &Hub) -> Result<ImagePipeline, StudioError> {
     let own = || {
         let entry = hub.entry(OWN_TEXT_ENCODER).ok()?;
         Some(
@@ -124,12 +147,14 @@ fn open(
                 .unwrap_or_else(|| hub.folder_of(entry)),
         )
     };
+    // Other models come with theirs, or name what is missing.
+    let needs_own = folder.join("sketch.safetensors").is_file();
     let options = ImageOptions {
-        text_encoder: text_encoder.map(Path::to_owned).or_else(own),
-        ..ImageOptions::default()
+        text_encoder: options.text_encoder.or_else(|| own().filter(|_| needs_own)),
+        ..options
     };
     ImagePipeline::open(folder, &options).map_err(|error| {
-        let hint = if error.code() == Code::NotFound {
+        let hint = if error.code() == Code::NotFound && needs_own {
             format!("; `longtake models pull {OWN_TEXT_ENCODER}` fetches our own text encoder")
         } else {
             String::new()
@@ -146,6 +171,50 @@ fn name_of(out: &Path, index: u32, count: u32) -> PathBuf {
     let stem = out.file_stem().unwrap_or_default().to_string_lossy();
     let ending = out.extension().unwrap_or_default().to_string_lossy();
     out.with_file_name(format!("{stem}-{}.{ending}", index + 1))
+}
+
+/// The pictures that a request hands in.
+fn pictures(request: &DrawRequest) -> Result<ImageRequest, StudioError> {
+    let wrong = |message: &str| Err(StudioError::new(Code::BadInput, message.to_owned()));
+    let given = |path: &PathBuf| given_picture(path).map_err(StudioError::from);
+    let references = request.references.iter().map(given);
+    let mut pictures = ImageRequest {
+        references: references.collect::<Result<_, _>>()?,
+        mask: request.mask.as_ref().map(given).transpose()?,
+        ..ImageRequest::default()
+    };
+    let Some(init) = &request.init else {
+        return match (&request.mask, request.outpaint, request.strength) {
+            (None, false, None) => Ok(pictures),
+            _ => wrong(
+                "a mask, a strength and drawing further belong to a picture: expected one to begin with",
+            ),
+        };
+    };
+    let mut picture = given(init)?;
+    if request.outpaint {
+        if request.mask.is_some() {
+            return wrong("drawing further has a mask of its own: expected no other");
+        }
+        let Some(size) = request.size else {
+            return wrong("drawing further needs a size: expected one larger than the picture");
+        };
+        let (large, mask) = picture
+            .outpainted((size.width_px, size.height_px))
+            .map_err(|error| StudioError::new(error.code(), error.to_string()))?;
+        picture = large;
+        pictures.mask = Some(mask);
+    }
+    let usual = if pictures.mask.is_some() {
+        1.0
+    } else {
+        STRENGTH
+    };
+    pictures.init = Some(InitPicture {
+        picture,
+        strength: request.strength.unwrap_or(usual),
+    });
+    Ok(pictures)
 }
 
 /// Draws pictures; the model is opened once.
@@ -169,7 +238,14 @@ pub fn draw(
     });
     let hub = models::hub()?;
     let (model, folder) = find(request.model.as_deref(), &hub)?;
-    let pipeline = open(&folder, request.text_encoder.as_deref(), &hub)?;
+    let options = ImageOptions {
+        text_encoder: request.text_encoder.clone(),
+        vae: request.vae.clone(),
+        adapters: request.adapters.clone(),
+        ..ImageOptions::default()
+    };
+    let pictures = pictures(request)?;
+    let pipeline = open(&folder, options, &hub)?;
     let mut report = DrawReport {
         pictures: Vec::new(),
         width_px: 0,
@@ -193,14 +269,24 @@ pub fn draw(
             seed,
             steps: request.steps,
             guidance: request.guidance,
+            ..pictures.clone()
         };
         let out = name_of(&request.out, index, request.count);
         let kept = out.with_extension("latent.safetensors");
         let (before, all) = (u64::from(index), u64::from(request.count));
+        let started = clock.monotonic();
+        let first = AtomicU64::new(u64::MAX);
         let hand_on = |event: ProgressEvent| {
+            // A picture that goes on where it was begins with a later step.
+            first.fetch_min(event.step.saturating_sub(1), Ordering::Relaxed);
+            let begun = first.load(Ordering::Relaxed);
+            let done = event.step.saturating_sub(begun).max(1) as f64;
+            let taken = clock.monotonic().saturating_sub(started).as_secs_f64();
+            let left = all * event.of - (before * event.of + event.step);
             watcher.event(StudioEvent::Progress(ProgressEvent {
                 step: before * event.of + event.step,
                 of: all * event.of,
+                secs_left: Some(taken / done * left as f64),
                 ..event
             }));
         };
@@ -249,9 +335,64 @@ impl ImageModelSource for ImageModels {
         }
         let hub = models::hub().map_err(refused)?;
         let (_, folder) = find(Some(id), &hub).map_err(refused)?;
-        let pipeline = Arc::new(self::open(&folder, None, &hub).map_err(refused)?);
+        let options = ImageOptions::default();
+        let pipeline = Arc::new(self::open(&folder, options, &hub).map_err(refused)?);
         opened.insert(id.to_owned(), Arc::clone(&pipeline));
         Ok(pipeline)
+    }
+
+    fn open_choice(&self, choice: &ImageChoice) -> Result<Arc<ImagePipeline>, NodeError> {
+        let refused = |error: StudioError| NodeError::new(error.code, error.message);
+        let name = format!("{choice:?}");
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = opened.get(&name) {
+            return Ok(Arc::clone(pipeline));
+        }
+        let hub = models::hub().map_err(refused)?;
+        let folder = folder_of(choice, &hub).map_err(refused)?;
+        let beside = |path: &PathBuf| hub.folder().join(path);
+        let adapters = choice.adapters.iter();
+        let options = ImageOptions {
+            text_encoder: choice.text_encoder.as_ref().map(beside),
+            vae: choice.vae.as_ref().map(beside),
+            adapters: adapters
+                .map(|(path, weight)| (beside(path), *weight))
+                .collect(),
+            ..ImageOptions::default()
+        };
+        let pipeline = Arc::new(self::open(&folder, options, &hub).map_err(refused)?);
+        // Models are large: one is kept besides our own.
+        opened.retain(|id, _| id == OWN_MODEL);
+        opened.insert(name, Arc::clone(&pipeline));
+        Ok(pipeline)
+    }
+
+    fn content_of(&self, choice: &ImageChoice) -> Result<ContentHash, NodeError> {
+        let refused = |error: StudioError| NodeError::new(error.code, error.message);
+        let hub = models::hub().map_err(refused)?;
+        let mut paths = vec![folder_of(choice, &hub).map_err(refused)?];
+        let named = choice.text_encoder.iter().chain(&choice.vae);
+        let named = named.chain(choice.adapters.iter().map(|(path, _)| path));
+        paths.extend(named.map(|path| hub.folder().join(path)));
+        let mut parts: Vec<Datum> = choice
+            .adapters
+            .iter()
+            .map(|(_, weight)| Datum::Float(f64::from(*weight)))
+            .collect();
+        for path in &paths {
+            content_below(path, FOLDERS_DEEP, &mut parts).map_err(|error| {
+                let what = format!(
+                    "cannot read a picture model: {error}, at {}",
+                    path.display()
+                );
+                NodeError::new(Code::of_io(&error), what)
+            })?;
+        }
+        if choice.model.is_empty() {
+            parts.push(self.side_data());
+        }
+        let parts = Datum::List(parts).content_hash();
+        parts.map_err(|error| NodeError::new(Code::BadInput, error.to_string()))
     }
 
     fn side_data(&self) -> Datum {
@@ -261,6 +402,48 @@ impl ImageModelSource for ImageModels {
             .unwrap_or_else(PoisonError::into_inner);
         content.get_or_insert_with(own_content).clone()
     }
+}
+
+/// Folders inside each other that belong to a model.
+const FOLDERS_DEEP: usize = 3;
+
+/// Where the model of a choice lies: only in the model folder, or beside the program.
+fn folder_of(choice: &ImageChoice, hub: &Hub) -> Result<PathBuf, StudioError> {
+    if choice.model.is_empty() || choice.model == OWN_MODEL {
+        return find(None, hub).map(|(_, folder)| folder);
+    }
+    let path = hub.folder().join(&choice.model);
+    match path.exists() {
+        true => Ok(path),
+        false => Err(StudioError::new(
+            Code::NotFound,
+            format!(
+                "there is no picture model called {:?} in {}",
+                choice.model,
+                hub.folder().display()
+            ),
+        )),
+    }
+}
+
+/// Names and content of all files of a model, in the order of their names.
+fn content_below(path: &Path, deep: usize, parts: &mut Vec<Datum>) -> std::io::Result<()> {
+    if path.is_dir() {
+        let mut inner = Vec::new();
+        for entry in path.read_dir()? {
+            inner.push(entry?.path());
+        }
+        inner.sort();
+        for path in inner.iter().filter(|path| deep > 0 || path.is_file()) {
+            content_below(path, deep.saturating_sub(1), parts)?;
+        }
+        return Ok(());
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let hash = ContentHash::of_reader(std::fs::File::open(path)?)?;
+    parts.push(Datum::from(name.as_ref()));
+    parts.push(Datum::from(hash.to_hex().as_str()));
+    Ok(())
 }
 
 /// Content of our own model and its text encoder. A model that cannot be read draws nothing, so nothing is

@@ -7,13 +7,11 @@ use engine_tensor::{Cpu, Planes};
 use serde::Deserialize;
 
 use super::Posterior;
-use super::kit::{convolved, doubled, every_second, expect_zero};
+use super::kit::{convolved, doubled, expect_zero, halved};
 use super::pixel_blocks::{Mid, ResBlock, gamma, normed};
 use super::tensors::Tensors;
+use crate::error::{check_sizes, wrong};
 use crate::{LoadError, PictureError};
-
-/// Largest size in a configuration that is taken for real.
-const SIZE_CAP: usize = 1 << 16;
 
 /// `vae/config.json`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -41,11 +39,6 @@ fn three() -> usize {
 
 impl CausalVaeConfig {
     fn check(&self) -> Result<(), LoadError> {
-        let wrong = |key: &str, got: String, expected: &str| LoadError::Config {
-            key: key.to_owned(),
-            got,
-            expected: expected.to_owned(),
-        };
         let sizes = [
             ("base_dim", self.base_dim),
             ("z_dim", self.z_dim),
@@ -53,15 +46,7 @@ impl CausalVaeConfig {
             ("input_channels", self.input_channels),
         ];
         let levels = self.dim_mult.iter().map(|mult| ("dim_mult", *mult));
-        for (key, size) in sizes.into_iter().chain(levels) {
-            if size == 0 || size > SIZE_CAP {
-                return Err(wrong(
-                    key,
-                    size.to_string(),
-                    "a whole number from 1 to 65,536",
-                ));
-            }
-        }
+        check_sizes(sizes.into_iter().chain(levels))?;
         if !(1..=8).contains(&self.dim_mult.len()) {
             let got = self.dim_mult.len().to_string();
             return Err(wrong("length of dim_mult", got, "1 to 8"));
@@ -214,10 +199,7 @@ impl CausalVae {
                 x = block.run(cpu, &x)?;
             }
             if let Some(conv) = &level.resize {
-                let whole = convolved(cpu, conv, &x, None)?;
-                let half = every_second(&whole, level.channels, 1)?;
-                x = Planes::zeros(whole.blocks(), whole.height() / 2, whole.width() / 2)?;
-                x.fill(&half)?;
+                x = halved(cpu, conv, &x, (level.channels, 1))?;
             }
         }
         let x = self.encoder_mid.run(cpu, &x)?;
@@ -276,5 +258,19 @@ impl CausalVae {
             *value = found * self.config.latents_std[channel] + self.config.latents_mean[channel];
         }
         out
+    }
+
+    /// The other way: `latent: [z_dim, 2 * height, 2 * width]` to `[height * width, 4 * z_dim]`,
+    /// `(z - mean) / std`.
+    pub fn pack(&self, latent: &[f32], (height, width): (usize, usize)) -> Vec<f32> {
+        let mut tokens = super::kit::packed(latent, (height, width));
+        for token in tokens.chunks_exact_mut(4 * self.config.z_dim) {
+            for (at, value) in token.iter_mut().enumerate() {
+                let channel = at / 4;
+                *value =
+                    (*value - self.config.latents_mean[channel]) / self.config.latents_std[channel];
+            }
+        }
+        tokens
     }
 }

@@ -12,11 +12,10 @@ use serde::Deserialize;
 
 use super::kit::{columns, expect_zero, full_attention, gated_halves};
 use super::tensors::Tensors;
+use crate::error::{SIZE_CAP, check_axes, check_sizes, wrong};
 use crate::{LoadError, PictureError};
 
 const HEAD_EPSILON: f32 = 1e-6;
-/// Largest size in a configuration that is taken for real.
-const SIZE_CAP: usize = 1 << 20;
 
 /// `transformer/config.json`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -65,11 +64,6 @@ impl Flux2Config {
     }
 
     fn check(&self) -> Result<(), LoadError> {
-        let wrong = |key: &str, got: String, expected: &str| LoadError::Config {
-            key: key.to_owned(),
-            got,
-            expected: expected.to_owned(),
-        };
         let sizes = [
             ("in_channels", self.in_channels),
             ("attention_head_dim", self.attention_head_dim),
@@ -80,15 +74,7 @@ impl Flux2Config {
                 self.timestep_guidance_channels,
             ),
         ];
-        for (key, size) in sizes {
-            if size == 0 || size > SIZE_CAP {
-                return Err(wrong(
-                    key,
-                    size.to_string(),
-                    "a whole number from 1 to 2^20",
-                ));
-            }
-        }
+        check_sizes(sizes)?;
         if self.num_layers > SIZE_CAP || self.num_single_layers > SIZE_CAP {
             let got = self.num_layers.max(self.num_single_layers).to_string();
             return Err(wrong("num_layers", got, "at most 2^20"));
@@ -100,15 +86,11 @@ impl Flux2Config {
                 "a number over 0",
             ));
         }
-        let turned: usize = self
-            .axes_dims_rope
-            .iter()
-            .map(|dims| dims.min(&SIZE_CAP))
-            .sum();
-        if turned > self.attention_head_dim {
-            let expected = "at most attention_head_dim together";
-            return Err(wrong("axes_dims_rope", turned.to_string(), expected));
-        }
+        check_axes(
+            "axes_dims_rope",
+            &self.axes_dims_rope,
+            self.attention_head_dim,
+        )?;
         if self.guidance_embeds {
             return Err(wrong("guidance_embeds", "true".to_owned(), "false (klein)"));
         }

@@ -14,14 +14,13 @@ use serde::Deserialize;
 use super::PlacedRows;
 use super::kit::{expect_zero, full_attention, gated_halves};
 use super::tensors::Tensors;
+use crate::error::{SIZE_CAP, check_axes, check_sizes, wrong};
 use crate::{LoadError, PictureError};
 
 /// Kinds of rows, in the order in which they stand together: text, picture, references.
 const MODES: [&str; 3] = ["txt", "image", "image_cond"];
 const TEXT: usize = 0;
 const IMAGE: usize = 1;
-/// Largest size in a configuration that is taken for real.
-const SIZE_CAP: usize = 1 << 20;
 
 /// `transformer/config.json`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -65,11 +64,6 @@ impl Flux3Config {
     }
 
     fn check(&self) -> Result<(), LoadError> {
-        let wrong = |key: &str, got: String, expected: &str| LoadError::Config {
-            key: key.to_owned(),
-            got,
-            expected: expected.to_owned(),
-        };
         let sizes = [
             ("in_channels", self.in_channels),
             ("cond_in_channels", self.cond_in_channels),
@@ -79,15 +73,7 @@ impl Flux3Config {
             ("timestep_channels", self.timestep_channels),
             ("num_single_layers", self.num_single_layers),
         ];
-        for (key, size) in sizes {
-            if size == 0 || size > SIZE_CAP {
-                return Err(wrong(
-                    key,
-                    size.to_string(),
-                    "a whole number from 1 to 2^20",
-                ));
-            }
-        }
+        check_sizes(sizes)?;
         if self.num_layers > SIZE_CAP {
             return Err(wrong(
                 "num_layers",
@@ -102,15 +88,11 @@ impl Flux3Config {
                 "a number over 0",
             ));
         }
-        let turned: usize = self
-            .axes_dims_rope
-            .iter()
-            .map(|dims| dims.min(&SIZE_CAP))
-            .sum();
-        if turned > self.attention_head_dim {
-            let expected = "at most attention_head_dim together";
-            return Err(wrong("axes_dims_rope", turned.to_string(), expected));
-        }
+        check_axes(
+            "axes_dims_rope",
+            &self.axes_dims_rope,
+            self.attention_head_dim,
+        )?;
         Ok(())
     }
 }

@@ -28,6 +28,45 @@ pub(crate) fn doubled(cpu: &Cpu, conv: &Conv2d, input: &Planes) -> Result<Planes
     convolved(cpu, conv, &large, None)
 }
 
+/// `conv` of `input` with stride 2, from pixel `first` on (see [`every_second`]); `channels` come out of it.
+pub(crate) fn halved(
+    cpu: &Cpu,
+    conv: &Conv2d,
+    input: &Planes,
+    (channels, first): (usize, usize),
+) -> Result<Planes, TensorError> {
+    let whole = convolved(cpu, conv, input, None)?;
+    let half = every_second(&whole, channels, first)?;
+    let mut out = Planes::zeros(whole.blocks(), whole.height() / 2, whole.width() / 2)?;
+    out.fill(&half)?;
+    Ok(out)
+}
+
+/// `input` with `by[channel]` added to every pixel of a channel.
+pub(crate) fn raised(input: &Planes, by: &[f32]) -> Result<Planes, TensorError> {
+    let pixels = (input.height() * input.width()).max(1);
+    let mut values = input.values(by.len())?;
+    for (plane, by) in values.chunks_exact_mut(pixels).zip(by) {
+        plane.iter_mut().for_each(|value| *value += by);
+    }
+    let mut out = Planes::zeros(input.blocks(), input.height(), input.width())?;
+    out.fill(&values)?;
+    Ok(out)
+}
+
+/// The first `counts.0` channels of `a`, then the first `counts.1` of `b`, which has the same size.
+pub(crate) fn joined(
+    (a, b): (&Planes, &Planes),
+    counts: (usize, usize),
+) -> Result<Planes, TensorError> {
+    let mut values = a.values(counts.0)?;
+    values.extend(b.values(counts.1)?);
+    let blocks = (counts.0 + counts.1).div_ceil(16);
+    let mut out = Planes::zeros(blocks, a.height(), a.width())?;
+    out.fill(&values)?;
+    Ok(out)
+}
+
 /// Every second pixel of the first `channels` from pixel `first` (0 or 1) on: `[channels, height / 2,
 /// width / 2]`. A convolution of stride 2 stands on odd pixels where its border is below and to the right
 /// only, on even ones where it is all around.
@@ -45,6 +84,22 @@ pub(crate) fn every_second(
         all[(channel * height + 2 * row + first) * width + 2 * column + first]
     });
     Ok(kept.collect())
+}
+
+/// Squares of four pixels of `planes: [channels, 2 * height, 2 * width]` as tokens: `[height * width, channels
+/// * 4]`, each channel's four together.
+pub(crate) fn packed(planes: &[f32], (height, width): (usize, usize)) -> Vec<f32> {
+    let pixels = 4 * height * width;
+    let channels = planes.len().checked_div(pixels).unwrap_or(0);
+    let mut out = Vec::with_capacity(planes.len());
+    for token in 0..height * width {
+        let (row, column) = (token / width, token % width);
+        for at in 0..4 * channels {
+            let (channel, y, x) = (at / 4, 2 * row + at % 4 / 2, 2 * column + at % 2);
+            out.push(planes[channel * pixels + y * 2 * width + x]);
+        }
+    }
+    out
 }
 
 /// Attention in which every row sees every row. `q`, `k`, `v`, result: `[rows, heads, head_dim]`.

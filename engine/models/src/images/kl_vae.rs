@@ -4,18 +4,18 @@
 
 use engine_base::CancelToken;
 use engine_nn::{Activations, Linear, Runner};
-use engine_tensor::ops::{Conv2d, GroupNormSpec, group_norm, scaled_add};
+use engine_tensor::ops::{Conv2d, scaled_add};
 use engine_tensor::{Cpu, Planes, TensorError};
 use serde::Deserialize;
 
 use super::Posterior;
-use super::kit::{convolved, doubled, every_second, full_attention};
+use super::group_blocks::{GroupNorm, ResBlock};
+use super::kit::{convolved, doubled, full_attention, halved};
 use super::tensors::Tensors;
+use crate::error::{check_sizes, wrong};
 use crate::{LoadError, PictureError};
 
 const EPSILON: f32 = 1e-6;
-/// Largest size in a configuration that is taken for real.
-const SIZE_CAP: usize = 1 << 16;
 
 /// `vae/config.json`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -55,11 +55,6 @@ fn yes() -> bool {
 
 impl KlVaeConfig {
     fn check(&self) -> Result<(), LoadError> {
-        let wrong = |key: &str, got: usize, expected: &str| LoadError::Config {
-            key: key.to_owned(),
-            got: got.to_string(),
-            expected: expected.to_owned(),
-        };
         let levels = self.block_out_channels.len();
         if !(1..=8).contains(&levels) {
             return Err(wrong("length of block_out_channels", levels, "1 to 8"));
@@ -81,89 +76,13 @@ impl KlVaeConfig {
             .iter()
             .chain(self.decoder_channels());
         let channels = channels.map(|count| ("block_out_channels", *count));
-        for (key, size) in sizes.into_iter().chain(channels) {
-            if size == 0 || size > SIZE_CAP {
-                return Err(wrong(key, size, "a whole number from 1 to 65,536"));
-            }
-        }
+        check_sizes(sizes.into_iter().chain(channels))?;
         Ok(())
     }
 
     fn decoder_channels(&self) -> &[usize] {
         let own = self.decoder_block_out_channels.as_ref();
         own.unwrap_or(&self.block_out_channels)
-    }
-}
-
-#[derive(Debug)]
-struct GroupNorm {
-    groups: usize,
-    weight: Vec<f32>,
-    bias: Vec<f32>,
-}
-
-impl GroupNorm {
-    fn load(tensors: &Tensors<'_>, channels: usize, groups: usize) -> Result<Self, LoadError> {
-        Ok(Self {
-            groups,
-            weight: tensors.values("weight", &[channels])?,
-            bias: tensors.values("bias", &[channels])?,
-        })
-    }
-
-    fn run(&self, cpu: &Cpu, x: &Planes, silu: bool) -> Result<Planes, TensorError> {
-        let spec = GroupNormSpec {
-            groups: self.groups,
-            weight: &self.weight,
-            bias: &self.bias,
-            epsilon: EPSILON,
-            silu,
-        };
-        let mut out = Planes::zeros(x.blocks(), x.height(), x.width())?;
-        group_norm(cpu, &spec, x.all(), out.all_mut())?;
-        Ok(out)
-    }
-}
-
-#[derive(Debug)]
-struct ResBlock {
-    norm1: GroupNorm,
-    conv1: Conv2d,
-    norm2: GroupNorm,
-    conv2: Conv2d,
-    shortcut: Option<Conv2d>,
-}
-
-impl ResBlock {
-    fn load(
-        tensors: &Tensors<'_>,
-        inputs: usize,
-        outputs: usize,
-        groups: usize,
-    ) -> Result<Self, LoadError> {
-        Ok(Self {
-            norm1: GroupNorm::load(&tensors.under("norm1"), inputs, groups)?,
-            conv1: tensors.conv("conv1", outputs, inputs, 3)?,
-            norm2: GroupNorm::load(&tensors.under("norm2"), outputs, groups)?,
-            conv2: tensors.conv("conv2", outputs, outputs, 3)?,
-            shortcut: match inputs == outputs {
-                true => None,
-                false => Some(tensors.conv("conv_shortcut", outputs, inputs, 1)?),
-            },
-        })
-    }
-
-    fn run(&self, cpu: &Cpu, x: &Planes) -> Result<Planes, TensorError> {
-        let inner = self.norm1.run(cpu, x, true)?;
-        let inner = convolved(cpu, &self.conv1, &inner, None)?;
-        let inner = self.norm2.run(cpu, &inner, true)?;
-        match &self.shortcut {
-            Some(shortcut) => {
-                let around = convolved(cpu, shortcut, x, None)?;
-                convolved(cpu, &self.conv2, &inner, Some(&around))
-            }
-            None => convolved(cpu, &self.conv2, &inner, Some(x)),
-        }
     }
 }
 
@@ -181,7 +100,7 @@ impl PixelAttention {
     fn load(tensors: &Tensors<'_>, channels: usize, groups: usize) -> Result<Self, LoadError> {
         let linear = |name: &str| tensors.biased(name, channels, channels);
         Ok(Self {
-            norm: GroupNorm::load(&tensors.under("group_norm"), channels, groups)?,
+            norm: GroupNorm::load(&tensors.under("group_norm"), channels, (groups, EPSILON))?,
             q: linear("to_q")?,
             k: linear("to_k")?,
             v: linear("to_v")?,
@@ -190,7 +109,7 @@ impl PixelAttention {
     }
 
     fn run(&self, cpu: &Cpu, x: &Planes) -> Result<Planes, TensorError> {
-        let channels = self.norm.weight.len();
+        let channels = self.norm.channels();
         let rows = self.norm.run(cpu, x, false)?.rows(channels)?;
         let mut runner = Runner::new(cpu.clone(), Activations::Exact);
         let (mut q, mut k, mut v) = (rows.clone(), rows.clone(), rows.clone());
@@ -221,7 +140,14 @@ impl Mid {
         config: &KlVaeConfig,
     ) -> Result<Self, LoadError> {
         let groups = config.norm_num_groups;
-        let block = |name: &str| ResBlock::load(&tensors.under(name), channels, channels, groups);
+        let block = |name: &str| {
+            ResBlock::load(
+                &tensors.under(name),
+                (channels, channels),
+                (groups, EPSILON),
+                None,
+            )
+        };
         let attention = match config.mid_block_add_attention {
             false => None,
             true => {
@@ -264,7 +190,12 @@ impl Level {
         for index in 0..blocks {
             let inputs = if index == 0 { inputs } else { outputs };
             let tensors = tensors.under(format!("resnets.{index}"));
-            loaded.push(ResBlock::load(&tensors, inputs, outputs, groups)?);
+            loaded.push(ResBlock::load(
+                &tensors,
+                (inputs, outputs),
+                (groups, EPSILON),
+                None,
+            )?);
         }
         Ok(Self {
             blocks: loaded,
@@ -360,14 +291,22 @@ impl KlVae {
             )?,
             encoder_levels,
             encoder_mid: Mid::load(&encoder.under("mid_block"), inner, config)?,
-            encoder_norm: GroupNorm::load(&encoder.under("conv_norm_out"), inner, groups)?,
+            encoder_norm: GroupNorm::load(
+                &encoder.under("conv_norm_out"),
+                inner,
+                (groups, EPSILON),
+            )?,
             encoder_last: encoder.conv("conv_out", 2 * z, inner, 3)?,
             quant: quant(config.use_quant_conv, "quant_conv", 2 * z)?,
             post_quant: quant(config.use_post_quant_conv, "post_quant_conv", z)?,
             decoder_first: decoder.conv("conv_in", widths[0], z, 3)?,
             decoder_mid: Mid::load(&decoder.under("mid_block"), widths[0], config)?,
             decoder_levels,
-            decoder_norm: GroupNorm::load(&decoder.under("conv_norm_out"), widths[last], groups)?,
+            decoder_norm: GroupNorm::load(
+                &decoder.under("conv_norm_out"),
+                widths[last],
+                (groups, EPSILON),
+            )?,
             decoder_last: decoder.conv("conv_out", config.out_channels, widths[last], 3)?,
             packed,
             config: config.clone(),
@@ -405,10 +344,7 @@ impl KlVae {
             cancel.check()?;
             x = level.run(cpu, x)?;
             if let Some(conv) = &level.resize {
-                let whole = convolved(cpu, conv, &x, None)?;
-                let half = every_second(&whole, level.channels, 1)?;
-                x = Planes::zeros(whole.blocks(), whole.height() / 2, whole.width() / 2)?;
-                x.fill(&half)?;
+                x = halved(cpu, conv, &x, (level.channels, 1))?;
             }
         }
         let x = self.encoder_mid.run(cpu, &x)?;
@@ -468,5 +404,19 @@ impl KlVae {
             }
         }
         out
+    }
+
+    /// The other way: `latent: [latent_channels, 2 * height, 2 * width]` to `[height * width, 4 *
+    /// latent_channels]`, `(z - mean) / deviation` where there are such.
+    pub fn pack(&self, latent: &[f32], (height, width): (usize, usize)) -> Vec<f32> {
+        let mut tokens = super::kit::packed(latent, (height, width));
+        if let Some((mean, deviation)) = &self.packed {
+            for token in tokens.chunks_exact_mut(mean.len().max(1)) {
+                for ((value, mean), deviation) in token.iter_mut().zip(mean).zip(deviation) {
+                    *value = (*value - mean) / deviation;
+                }
+            }
+        }
+        tokens
     }
 }

@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use super::kit::{expect_zero, full_attention};
 use super::tensors::Tensors;
+use crate::error::{check_axes, check_sizes, wrong};
 use crate::{LoadError, PictureError};
 
 /// Elements of a timestep's waves.
@@ -21,8 +22,6 @@ const EPSILON: f32 = 1e-6;
 const ROPE_BASE: f64 = 10_000.0;
 /// Inner size of the feed-forward layers in hidden sizes.
 const RATIO: usize = 4;
-/// Largest size in a configuration that is taken for real.
-const SIZE_CAP: usize = 1 << 20;
 
 /// `transformer/config.json`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -60,11 +59,6 @@ impl QwenImageConfig {
     }
 
     fn check(&self) -> Result<(), LoadError> {
-        let wrong = |key: &str, got: String, expected: &str| LoadError::Config {
-            key: key.to_owned(),
-            got,
-            expected: expected.to_owned(),
-        };
         let sizes = [
             ("in_channels", self.in_channels),
             ("out_channels", self.out_channels),
@@ -74,24 +68,12 @@ impl QwenImageConfig {
             ("num_attention_heads", self.num_attention_heads),
             ("joint_attention_dim", self.joint_attention_dim),
         ];
-        for (key, size) in sizes {
-            if size == 0 || size > SIZE_CAP {
-                return Err(wrong(
-                    key,
-                    size.to_string(),
-                    "a whole number from 1 to 2^20",
-                ));
-            }
-        }
-        let turned: usize = self
-            .axes_dims_rope
-            .iter()
-            .map(|dims| dims.min(&SIZE_CAP))
-            .sum();
-        if turned > self.attention_head_dim {
-            let expected = "at most attention_head_dim together";
-            return Err(wrong("axes_dims_rope", turned.to_string(), expected));
-        }
+        check_sizes(sizes)?;
+        check_axes(
+            "axes_dims_rope",
+            &self.axes_dims_rope,
+            self.attention_head_dim,
+        )?;
         for (key, flag) in [
             ("guidance_embeds", self.guidance_embeds),
             ("zero_cond_t", self.zero_cond_t),

@@ -17,6 +17,7 @@ use serde::Deserialize;
 
 use super::kit::expect_zero;
 use super::tensors::Tensors;
+use crate::error::{SIZE_CAP, check_sizes, wrong};
 use crate::{LoadError, PictureError};
 
 /// Elements of a timestep's waves.
@@ -24,8 +25,6 @@ const WAVES: usize = 256;
 /// Epsilon of the norms of heads.
 const HEAD_EPSILON: f32 = 1e-6;
 const ROPE_BASE: f64 = 10_000.0;
-/// Most of any size in a configuration that is taken for real.
-const SIZE_CAP: usize = 1 << 20;
 
 /// `transformer/config.json`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -74,14 +73,6 @@ fn yes() -> bool {
     true
 }
 
-fn wrong(key: &str, got: &impl ToString, expected: &str) -> LoadError {
-    LoadError::Config {
-        key: key.to_owned(),
-        got: got.to_string(),
-        expected: expected.to_owned(),
-    }
-}
-
 impl QwenImage21Config {
     fn check(&self) -> Result<(), LoadError> {
         let sizes = [
@@ -92,20 +83,16 @@ impl QwenImage21Config {
             ("context_in_dim", self.context_in_dim),
             ("mlp_ratio", self.mlp_ratio),
         ];
-        for (key, size) in sizes {
-            if size == 0 || size > SIZE_CAP {
-                return Err(wrong(key, &size, "a whole number from 1 to 2^20"));
-            }
-        }
+        check_sizes(sizes)?;
         if self.patch_size != 1 {
-            return Err(wrong("patch_size", &self.patch_size, "1"));
+            return Err(wrong("patch_size", self.patch_size, "1"));
         }
         if self.out_channels != self.in_channels {
             let expected = format!("in_channels, {}", self.in_channels);
-            return Err(wrong("out_channels", &self.out_channels, &expected));
+            return Err(wrong("out_channels", self.out_channels, &expected));
         }
         if !self.causal_condition {
-            return Err(wrong("causal_condition", &false, "true"));
+            return Err(wrong("causal_condition", false, "true"));
         }
         let turned: usize = self
             .axes_dims_rope
@@ -114,7 +101,7 @@ impl QwenImage21Config {
             .sum();
         if turned > self.attention_head_dim || turned == 0 {
             let expected = "even numbers of at most attention_head_dim together";
-            return Err(wrong("axes_dims_rope", &turned, expected));
+            return Err(wrong("axes_dims_rope", turned, expected));
         }
         Ok(())
     }

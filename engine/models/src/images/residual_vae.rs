@@ -12,12 +12,11 @@ use serde::Deserialize;
 use super::kit::{convolved, doubled, every_second};
 use super::pixel_blocks::{Mid, ResBlock, gamma, normed};
 use super::tensors::Tensors;
+use crate::error::{check_sizes, wrong};
 use crate::{LoadError, PictureError};
 
 /// Channels of a picture: RGBA.
 const PICTURE_CHANNELS: usize = 4;
-/// Largest size in a configuration that is taken for real.
-const SIZE_CAP: usize = 1 << 16;
 /// Planes that are alive at once while a level is run.
 const LIVE_PLANES: usize = 4;
 /// Smallest window, in pixels of its level.
@@ -49,11 +48,6 @@ pub struct ResidualVaeConfig {
 
 impl ResidualVaeConfig {
     fn check(&self) -> Result<(), LoadError> {
-        let wrong = |key: &str, got: String, expected: &str| LoadError::Config {
-            key: key.to_owned(),
-            got,
-            expected: expected.to_owned(),
-        };
         let sizes = [
             ("base_dim", self.base_dim),
             ("decoder_base_dim", self.decoder_base()),
@@ -61,15 +55,7 @@ impl ResidualVaeConfig {
             ("num_res_blocks", self.num_res_blocks),
         ];
         let levels = self.dim_mult.iter().map(|mult| ("dim_mult", *mult));
-        for (key, size) in sizes.into_iter().chain(levels) {
-            if size == 0 || size > SIZE_CAP {
-                return Err(wrong(
-                    key,
-                    size.to_string(),
-                    "a whole number from 1 to 65,536",
-                ));
-            }
-        }
+        check_sizes(sizes.into_iter().chain(levels))?;
         if !(2..=8).contains(&self.dim_mult.len()) {
             let got = self.dim_mult.len().to_string();
             return Err(wrong("length of dim_mult", got, "2 to 8"));

@@ -86,6 +86,30 @@ impl<'a> Tensors<'a> {
         Ok(linear.with_bias(self.checkpoint, &bias)?)
     }
 
+    /// A convolution whose kernel is as large as its stride, over patches laid out as rows: with `NAME.bias`
+    /// where there is one.
+    pub(crate) fn flat(
+        &self,
+        name: &str,
+        outputs: usize,
+        inputs: usize,
+    ) -> Result<Linear, LoadError> {
+        let (weight, bias) = (format!("{name}.weight"), format!("{name}.bias"));
+        let bias = match self.has(&bias) {
+            true => Some(self.values(&bias, &[outputs])?),
+            false => None,
+        };
+        let shape = self.shape(&weight).unwrap_or_else(|| vec![outputs, inputs]);
+        let inner: usize = shape.iter().skip(1).product();
+        if shape.first() != Some(&outputs) || inner != inputs {
+            // Says what it is instead.
+            self.values(&weight, &[outputs, inputs])?;
+        }
+        let values = self.values(&weight, &shape)?;
+        let full = self.full(&weight);
+        Ok(Linear::of_values(&full, &values, (outputs, inputs), bias)?)
+    }
+
     /// The convolution `NAME.weight`, `NAME.bias` of `channels` to `outputs`. A kernel over time, as causal
     /// video autoencoders have it, is cut to its last tap: what it does to a first frame.
     pub(crate) fn conv(
@@ -94,6 +118,17 @@ impl<'a> Tensors<'a> {
         outputs: usize,
         channels: usize,
         side: usize,
+    ) -> Result<Conv2d, LoadError> {
+        self.conv_with(name, (outputs, channels), side, &Activation::None)
+    }
+
+    /// The same with what follows it.
+    pub(crate) fn conv_with(
+        &self,
+        name: &str,
+        (outputs, channels): (usize, usize),
+        side: usize,
+        end: &Activation,
     ) -> Result<Conv2d, LoadError> {
         let weight = format!("{name}.weight");
         let flat = [outputs, channels, side, side];
@@ -106,6 +141,7 @@ impl<'a> Tensors<'a> {
                     .copied()
                     .collect()
             }
+            Some(&[o, c]) if [o, c, 1, 1] == flat => self.values(&weight, &[o, c])?,
             _ => self.values(&weight, &flat)?,
         };
         let bias = format!("{name}.bias");
@@ -114,11 +150,6 @@ impl<'a> Tensors<'a> {
         } else {
             vec![0.0; outputs]
         };
-        Ok(Conv2d::new(
-            &weights,
-            &bias,
-            (&[channels], side),
-            &Activation::None,
-        )?)
+        Ok(Conv2d::new(&weights, &bias, (&[channels], side), end)?)
     }
 }

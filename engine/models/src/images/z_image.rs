@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::kit::{expect_zero, full_attention};
 use super::tensors::Tensors;
+use crate::error::{SIZE_CAP, check_sizes, wrong};
 use crate::{LoadError, PictureError};
 
 /// Texts and pictures are filled up to multiples of this.
@@ -31,8 +32,6 @@ const LAST_EPSILON: f32 = 1e-6;
 const PATCH: usize = 2;
 /// Name of the layers for patches of 2 x 2 of one frame.
 const PATCH_KEY: &str = "2-1";
-/// Largest size in a configuration that is taken for real.
-const SIZE_CAP: usize = 1 << 20;
 
 /// `transformer/config.json`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -65,11 +64,6 @@ pub struct ZImageConfig {
 
 impl ZImageConfig {
     fn check(&self) -> Result<(), LoadError> {
-        let wrong = |key: &str, got: String, expected: &str| LoadError::Config {
-            key: key.to_owned(),
-            got,
-            expected: expected.to_owned(),
-        };
         let sizes = [
             ("in_channels", self.in_channels),
             ("dim", self.dim),
@@ -77,15 +71,7 @@ impl ZImageConfig {
             ("n_heads", self.n_heads),
             ("cap_feat_dim", self.cap_feat_dim),
         ];
-        for (key, size) in sizes {
-            if size == 0 || size > SIZE_CAP {
-                return Err(wrong(
-                    key,
-                    size.to_string(),
-                    "a whole number from 1 to 2^20",
-                ));
-            }
-        }
+        check_sizes(sizes)?;
         if self.n_kv_heads != self.n_heads {
             return Err(wrong("n_kv_heads", self.n_kv_heads.to_string(), "n_heads"));
         }

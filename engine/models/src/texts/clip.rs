@@ -9,11 +9,10 @@ use engine_tensor::{Cpu, TensorError};
 use serde::Deserialize;
 
 use crate::LoadError;
+use crate::error::{check_sizes, wrong};
 use crate::images::Tensors;
 use crate::images::kit::causal_attention;
 
-/// Largest size in a configuration that is taken for real.
-const SIZE_CAP: usize = 1 << 20;
 /// An end token that old configurations name wrongly: there the largest id ends the text.
 const OLD_END: u32 = 2;
 
@@ -113,11 +112,6 @@ impl ClipText {
         config: &ClipTextConfig,
         cpu: &Cpu,
     ) -> Result<Self, LoadError> {
-        let wrong = |key: &str, got: String, expected: &str| LoadError::Config {
-            key: key.to_owned(),
-            got,
-            expected: expected.to_owned(),
-        };
         let sizes = [
             ("hidden_size", config.hidden_size),
             ("intermediate_size", config.intermediate_size),
@@ -126,15 +120,7 @@ impl ClipText {
             ("max_position_embeddings", config.max_position_embeddings),
             ("vocab_size", config.vocab_size),
         ];
-        for (key, size) in sizes {
-            if size == 0 || size > SIZE_CAP {
-                return Err(wrong(
-                    key,
-                    size.to_string(),
-                    "a whole number from 1 to 2^20",
-                ));
-            }
-        }
+        check_sizes(sizes)?;
         if !config
             .hidden_size
             .is_multiple_of(config.num_attention_heads)

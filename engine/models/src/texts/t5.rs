@@ -10,10 +10,9 @@ use engine_tensor::{Cpu, TensorError};
 use serde::Deserialize;
 
 use crate::LoadError;
+use crate::error::{SIZE_CAP, check_sizes, wrong};
 use crate::images::Tensors;
 
-/// Largest size in a configuration that is taken for real.
-const SIZE_CAP: usize = 1 << 20;
 /// Most tokens: scores of all pairs are held at once.
 const MOST_TOKENS: usize = 4096;
 
@@ -77,11 +76,6 @@ fn fault(error: TensorError) -> ModelError {
 
 impl T5Config {
     fn check(&self) -> Result<(), LoadError> {
-        let wrong = |key: &str, got: String, expected: &str| LoadError::Config {
-            key: key.to_owned(),
-            got,
-            expected: expected.to_owned(),
-        };
         let sizes = [
             ("d_model", self.d_model),
             ("d_kv", self.d_kv),
@@ -94,15 +88,7 @@ impl T5Config {
                 self.relative_attention_max_distance,
             ),
         ];
-        for (key, size) in sizes {
-            if size == 0 || size > SIZE_CAP {
-                return Err(wrong(
-                    key,
-                    size.to_string(),
-                    "a whole number from 1 to 2^20",
-                ));
-            }
-        }
+        check_sizes(sizes)?;
         let buckets = self.relative_attention_num_buckets;
         if !(4..=SIZE_CAP).contains(&buckets) || !buckets.is_multiple_of(4) {
             let key = "relative_attention_num_buckets";

@@ -55,15 +55,12 @@ impl Fixture {
         self.compare((call, name), got, &expected[start..start + got.len()]);
     }
 
-    /// `got` against output `name` of a call with one limit for all outputs; large values are rounded in the
-    /// reference, which is in f32.
+    /// `got` against output `name` of a call with one limit for all outputs.
     #[track_caller]
     pub(crate) fn check_within(&self, call: &str, name: &str, got: &[f32]) {
         let expected = self.output(call, name);
         assert_eq!(got.len(), expected.len(), "{call}.{name}");
-        let largest = expected.iter().fold(0f32, |a, b| a.max(b.abs()));
         let limit = self.meta["calls"][call]["atol"].as_f64().unwrap();
-        let limit = limit + 2e-6 * f64::from(largest);
         self.compare_to((call, name), got, &expected, limit);
     }
 

@@ -8,5 +8,7 @@ mod flux3;
 mod qwen_image;
 mod qwen_image_21;
 mod schedulers;
+mod stable_diffusion;
 mod texts;
+mod vl;
 mod z_image;

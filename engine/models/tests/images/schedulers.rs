@@ -1,8 +1,8 @@
 //! Noise schedules and samplers against tables of diffusers.
 
 use engine_nn::{
-    DpmSolver, FlowShift, KRun, Prediction, Spacing, TrainedNoise, even_sigmas, flow_sigmas,
-    flow_step, karras_sigmas, linear_sigmas,
+    DpmSolver, FlowShift, KRun, Prediction, Spacing, TrainedNoise, UniPc, even_sigmas, flow_sigmas,
+    flow_step, h3_sigmas, h3_step, karras_sigmas, linear_sigmas,
 };
 
 use crate::fixture::Fixture;
@@ -174,4 +174,32 @@ fn ddim_and_latent_consistency_are_the_references() {
         let next = timesteps.get(at + 1).map(|next| (*next, &noises[at][..]));
         sd.lcm_step(timesteps[at], x, output, next);
     });
+}
+
+#[test]
+fn uni_pc_is_the_references() {
+    let sd = stable_diffusion();
+    for (case, run, order) in [
+        ("unipc_flow_shift3", KRun::flow_from_noise(8, 3.0), 2),
+        ("unipc_flow_order3", KRun::flow_from_noise(8, 5.0), 3),
+        ("unipc_eps_bh2", sd.dpm_run(8, false), 2),
+    ] {
+        let steps = Steps::of(case);
+        steps.check_all("sigmas", &run.sigmas);
+        steps.check_all("timesteps", &run.timesteps);
+        let mut walk = UniPc::new(order);
+        steps.run(|at, x, output, _| walk.step(&run, at, x, output));
+    }
+}
+
+#[test]
+fn the_video_models_two_tables_are_the_references() {
+    for (case, shift) in [("minimax_h3_video", 12.0), ("minimax_h3_audio", 3.0)] {
+        let steps = Steps::of(case);
+        let sigmas = h3_sigmas(9, shift);
+        steps.check("sigmas", &sigmas);
+        let told: Vec<f32> = sigmas[..8].iter().map(|sigma| 1.0 - sigma).collect();
+        steps.check("timesteps", &told);
+        steps.run(|at, x, output, _| h3_step(x, output, sigmas[at], sigmas[at + 1]));
+    }
 }

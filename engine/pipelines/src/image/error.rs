@@ -6,7 +6,7 @@ use engine_base::Code;
 use engine_models::{LoadError, PictureError};
 use engine_nn::{ModelError, ScheduleError};
 use engine_tensor::TensorError;
-use engine_weights::WeightsError;
+use engine_weights::{AdapterError, WeightsError};
 
 use crate::TokenizerError;
 
@@ -97,6 +97,12 @@ pub enum ImageError {
         /// What it has to be.
         expected: String,
     },
+    /// An adapter that cannot be merged.
+    #[error(transparent)]
+    Adapter(#[from] AdapterError),
+    /// A picture that was handed in and cannot be used.
+    #[error("cannot use a picture: {0}")]
+    Given(String),
     /// A schedule that cannot be.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
@@ -135,7 +141,10 @@ impl ImageError {
     pub fn code(&self) -> Code {
         match self {
             Self::Folder { .. } | Self::Family { .. } | Self::Request { .. } => Code::BadInput,
-            Self::Size { .. } | Self::Schedule(_) | Self::Kept(_) => Code::BadInput,
+            Self::Size { .. } | Self::Schedule(_) | Self::Kept(_) | Self::Given(_) => {
+                Code::BadInput
+            }
+            Self::Adapter(error) => error.code(),
             Self::MissingPart { .. } => Code::NotFound,
             Self::Config { .. } | Self::NotANumber { .. } => Code::Corrupt,
             Self::Io { source, .. } => Code::of_io(source),

@@ -2,7 +2,7 @@
 
 use engine_base::CancelToken;
 
-use super::ImageError;
+use super::{GivenPicture, ImageError};
 
 /// A picture in the compressed space of an autoencoder: `values: [height * width, channels]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +34,9 @@ pub struct ImageLimits {
     pub guidance: f32,
 }
 
+/// `[4, height, width]` in -1..1, with its width and height.
+pub(super) type SmallPicture = (Vec<f32>, (u32, u32));
+
 /// A family of models that draw pictures.
 pub(super) trait ImageFamily: std::fmt::Debug + Send + Sync {
     /// Its name.
@@ -47,13 +50,51 @@ pub(super) trait ImageFamily: std::fmt::Debug + Send + Sync {
     /// Noise levels of a run of `steps`, with the 0 at its end.
     fn sigmas(&self, steps: u32, latent: (usize, usize)) -> Result<Vec<f32>, ImageError>;
 
-    /// Reads prompts, one after the other; what was cut off is told in `notes`.
+    /// Reads prompts, one after the other, each with all `references`; what was cut off is told in `notes`.
     fn begin<'a>(
         &'a self,
         prompts: &[&str],
+        references: &[GivenPicture],
         notes: &mut Vec<String>,
         cancel: &CancelToken,
     ) -> Result<Box<dyn Denoiser + 'a>, ImageError>;
+
+    /// Pictures that a prompt may speak of.
+    fn most_references(&self) -> usize {
+        0
+    }
+
+    /// `planes: [4, height, width]` in -1..1, straight alpha, to a latent as the network knows it.
+    fn encode(
+        &self,
+        planes: Vec<f32>,
+        size_px: (u32, u32),
+        cancel: &CancelToken,
+    ) -> Result<Latent, ImageError>;
+
+    /// A picture's value at noise level `sigma`.
+    fn noised(&self, clean: f32, noise: f32, sigma: f32) -> f32 {
+        (1.0 - sigma) * clean + sigma * noise
+    }
+
+    /// What noise is multiplied by at the begin of a run at `sigma`.
+    fn noise_scale(&self, _sigma: f32) -> f32 {
+        1.0
+    }
+
+    /// What is walked along: of the velocity with the prompt and that with the negative one.
+    fn guide(&self, with: Vec<f32>, without: &[f32], guidance: f32, _channels: usize) -> Vec<f32> {
+        let mut velocity = with;
+        for (with, without) in velocity.iter_mut().zip(without) {
+            *with = without + guidance * (*with - without);
+        }
+        velocity
+    }
+
+    /// A small picture by a network made for that.
+    fn small(&self, _latent: &Latent) -> Result<Option<SmallPicture>, ImageError> {
+        Ok(None)
+    }
 
     /// To `[4, height, width]` in -1..1, straight alpha.
     fn decode(&self, latent: &Latent, cancel: &CancelToken) -> Result<Vec<f32>, ImageError>;
@@ -75,4 +116,33 @@ pub(super) trait Denoiser {
         next: f32,
         cancel: &CancelToken,
     ) -> Result<Vec<Vec<f32>>, ImageError>;
+}
+
+impl Latent {
+    /// Of `planes: [channels, height, width]`.
+    pub(super) fn of_planes(planes: &[f32], (height, width): (usize, usize)) -> Self {
+        let pixels = (height * width).max(1);
+        let channels = planes.len() / pixels;
+        let value = |at: usize| planes[at % channels.max(1) * pixels + at / channels.max(1)];
+        Self {
+            height,
+            width,
+            channels,
+            values: (0..planes.len()).map(value).collect(),
+        }
+    }
+
+    /// `[channels, height, width]`.
+    pub(super) fn planes(&self) -> Vec<f32> {
+        let pixels = (self.height * self.width).max(1);
+        let value = |at: usize| self.values[at % pixels * self.channels + at / pixels];
+        (0..self.values.len()).map(value).collect()
+    }
+}
+
+/// `[3, pixels]` to `[4, pixels]`, opaque.
+pub(super) fn opaque(mut planes: Vec<f32>) -> Vec<f32> {
+    let pixels = planes.len() / 3;
+    planes.resize(4 * pixels, 1.0);
+    planes
 }

@@ -57,10 +57,61 @@ impl PromptFrame {
         Ok(frame)
     }
 
+    /// A prompt between two tokens.
+    pub(super) fn between(before: u32, after: u32, most_tokens: usize) -> Self {
+        Self {
+            dropped: Vec::new(),
+            before: vec![before],
+            after: vec![after],
+            most_tokens,
+        }
+    }
+
+    /// The same with `more` between the frame's begin and the prompt.
+    pub(super) fn with(&self, more: &[u32]) -> Self {
+        let mut frame = self.clone();
+        frame.before.extend_from_slice(more);
+        frame.most_tokens += more.len();
+        frame
+    }
+
+    /// Tokens before those that were put in by [`PromptFrame::with`].
+    pub(super) fn head(&self) -> usize {
+        self.dropped.len() + self.before.len()
+    }
+
     /// Tokens that a prompt may have.
     fn room(&self) -> usize {
         let taken = self.before.len() + self.after.len();
         self.most_tokens.saturating_sub(taken)
+    }
+
+    /// The most whole words at the begin of `prompt` that find room; of one word without end the most letters.
+    fn longest<'a>(&self, tokenizer: &Tokenizer, prompt: &'a str) -> Result<&'a str, ImageError> {
+        let fits = |end: usize| -> Result<bool, ImageError> {
+            Ok(tokenizer.encode_bare(&prompt[..end])?.len() <= self.room())
+        };
+        let spaces = prompt.char_indices().filter(|(_, c)| c.is_whitespace());
+        let words: Vec<usize> = spaces
+            .map(|(at, _)| prompt[..at].trim_end().len())
+            .collect();
+        let letters = prompt.char_indices().map(|(at, _)| at).collect();
+        for ends in [words, letters] {
+            let (mut fit, mut beyond) = (0, ends.len());
+            // The first `fit` ends do; a longer prefix never has fewer tokens by more than a few.
+            while fit < beyond {
+                let middle = usize::midpoint(fit, beyond);
+                match fits(ends[middle])? {
+                    true => fit = middle + 1,
+                    false => beyond = middle,
+                }
+            }
+            let end = fit.checked_sub(1).map_or(0, |at| ends[at]);
+            if end > 0 && fits(end)? {
+                return Ok(&prompt[..end]);
+            }
+        }
+        Ok("")
     }
 
     /// `prompt` in its frame; words at its end that find no room are cut off.
@@ -74,19 +125,8 @@ impl PromptFrame {
         let mut note = None;
         if ids.len() > self.room() {
             let count = ids.len();
-            let mut kept = prompt;
-            while ids.len() > self.room() {
-                let end = kept.trim_end().rfind(char::is_whitespace);
-                kept = match end {
-                    Some(end) => kept[..end].trim_end(),
-                    // One word without end: letter by letter.
-                    None => {
-                        let letters = kept.char_indices().nth(kept.chars().count() / 2);
-                        &kept[..letters.map_or(0, |(at, _)| at)]
-                    }
-                };
-                ids = tokenizer.encode_bare(kept)?;
-            }
+            let kept = self.longest(tokenizer, prompt)?;
+            ids = tokenizer.encode_bare(kept)?;
             note = Some(format!(
                 "the prompt is {count} tokens long and the model reads {}: it was cut after {:?}",
                 self.room(),

@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use super::family::{Denoiser, ImageFamily, ImageLimits, Latent};
 use super::prompt::PromptFrame;
-use super::{ImageError, ImageOptions};
+use super::{GivenPicture, ImageError, ImageOptions};
 use crate::Tokenizer;
 
 pub(super) const CONFIG_FILE: &str = "config.json";
@@ -112,6 +112,13 @@ impl Sketch {
                 None => format!("the path of {}", config.text.model),
             },
         })?;
+        if let Some((path, _)) = options.adapters.first() {
+            return Err(ImageError::Request {
+                what: "an adapter for the small model of our own",
+                got: path.display().to_string(),
+                expected: "none: it takes none".to_owned(),
+            });
+        }
         let cpu = Cpu::new(options.threads)?;
         let checkpoint = ScaledRows::open(&weights)?;
         let load = LoadOptions {
@@ -230,6 +237,7 @@ impl ImageFamily for Sketch {
     fn begin<'a>(
         &'a self,
         prompts: &[&str],
+        _references: &[GivenPicture],
         notes: &mut Vec<String>,
         cancel: &CancelToken,
     ) -> Result<Box<dyn Denoiser + 'a>, ImageError> {
@@ -243,6 +251,24 @@ impl ImageFamily for Sketch {
             transformer: &self.transformer,
             prefixes,
         }))
+    }
+
+    fn encode(
+        &self,
+        planes: Vec<f32>,
+        (width_px, height_px): (u32, u32),
+        cancel: &CancelToken,
+    ) -> Result<Latent, ImageError> {
+        // Colours over white, and alpha beside them: what the model was trained on.
+        let pixels = planes.len() / 4;
+        let alphas = planes[3 * pixels..].to_vec();
+        let mut rgba = super::given::on_white(planes);
+        rgba.extend(alphas);
+        let size = (height_px as usize, width_px as usize);
+        let mut mean = self.vae.encode(&rgba, size, cancel)?.mean;
+        self.vae.normalize(&mut mean);
+        let scale = self.vae.scale();
+        Ok(Latent::of_planes(&mean, (size.0 / scale, size.1 / scale)))
     }
 
     fn decode(&self, latent: &Latent, cancel: &CancelToken) -> Result<Vec<f32>, ImageError> {
@@ -291,11 +317,7 @@ pub(super) fn decode(
     work_bytes: usize,
     cancel: &CancelToken,
 ) -> Result<Vec<f32>, ImageError> {
-    let tokens = latent.height * latent.width;
-    let mut planes = vec![0.0; latent.values.len()];
-    for (at, value) in planes.iter_mut().enumerate() {
-        *value = latent.values[at % tokens * latent.channels + at / tokens];
-    }
+    let mut planes = latent.planes();
     vae.restore(&mut planes);
     let size = (latent.height, latent.width);
     Ok(vae.decode(&planes, size, work_bytes, cancel)?)

@@ -179,6 +179,7 @@ fn dtype(name: &str) -> Option<DType> {
         "F32" => DType::F32,
         "F16" => DType::F16,
         "BF16" => DType::BF16,
+        "F8_E4M3" => DType::F8_E4M3,
         "F64" => DType::F64,
         "I8" => DType::I8,
         "I16" => DType::I16,

@@ -15,6 +15,8 @@ fn name_of(dtype: DType) -> Option<&'static str> {
         DType::F32 => Some("F32"),
         DType::F16 => Some("F16"),
         DType::BF16 => Some("BF16"),
+        DType::F8_E4M3 => Some("F8_E4M3"),
+        DType::I8 => Some("I8"),
         _ => None,
     }
 }
@@ -22,7 +24,7 @@ fn name_of(dtype: DType) -> Option<&'static str> {
 /// `tensors` as a safetensors file, with texts about them.
 ///
 /// # Errors
-/// [`WeightsError::UnsupportedType`] for tensors other than f32, f16 and bf16; `path` is only named there.
+/// [`WeightsError::UnsupportedType`] for tensors other than f32, f16, bf16 and those of 8 bits; `path` is only named there.
 pub fn safetensors_bytes(
     tensors: &BTreeMap<String, TensorRef>,
     about: &[(&str, &str)],

@@ -34,8 +34,8 @@ fn wrong_headers_are_refused_and_say_why() {
             "expected 4 bytes",
         ),
         (
-            r#"{"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}}"#,
-            "type F8_E4M3",
+            r#"{"a":{"dtype":"F8_E5M2","shape":[4],"data_offsets":[0,4]}}"#,
+            "type F8_E5M2",
         ),
         (
             r#"{"a":{"dtype":"X","shape":[1],"data_offsets":[0,4]}}"#,

@@ -15,7 +15,12 @@ pub(crate) const IMAGE_EXAMPLES: &str = "Examples:
   longtake image \"a fox in the snow\" -o fox.png
   longtake image \"a red lighthouse by the sea at night\" -o scout.png --count 4 --seed 7
   longtake image \"a blue fish\" -o fish.webp --steps 8 --guidance 2.5
-  longtake image \"a boat\" -o boat.png --model models/another-model
+  longtake image \"a boat\" -o boat.png --model models/another-model --lora ink.safetensors:0.8
+  longtake image \"the same boat in winter\" -o winter.png --init boat.png --strength 0.6
+  longtake image \"a lighthouse\" -o shore.png --init boat.png --mask shore-mask.png
+  longtake image \"the sea around the boat\" -o wide.png --init boat.png --outpaint --size 512x256
+  longtake image \"the boat of picture 1 in the harbour of picture 2\" -o harbour.png \\
+      --model models/qwen-image-2.1 --ref boat.png --ref harbour-photo.jpg
 
 With --count the files are named scout-1.png, scout-2.png and so on, and seeds count up. The same words,
 seed and model give the same picture. Stop it at any time and run the same command to go on: finished
@@ -39,7 +44,7 @@ pub(crate) struct ImageArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// Id of a picture model, or its folder (default: our own small one)
+    /// Id of a picture model, its folder or its file (default: our own small one)
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
@@ -62,6 +67,54 @@ pub(crate) struct ImageArgs {
     /// Weights of the text encoder, for models that come without one (default: our own language model)
     #[arg(long, value_name = "PATH")]
     pub(crate) text_encoder: Option<PathBuf>,
+
+    /// Folder of the autoencoder, instead of the model's own
+    #[arg(long, value_name = "PATH")]
+    pub(crate) vae: Option<PathBuf>,
+
+    /// An adapter (LoRA or LoKr), perhaps with its weight; may be given several times
+    #[arg(long, value_name = "FILE[:WEIGHT]", value_parser = adapter)]
+    pub(crate) lora: Vec<(PathBuf, f32)>,
+
+    /// A picture that the prompt speaks of; may be given several times
+    #[arg(long = "ref", value_name = "FILE")]
+    pub(crate) references: Vec<PathBuf>,
+
+    /// A picture to begin with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) init: Option<PathBuf>,
+
+    /// How far the picture may be left, up to 1 (default: 0.6, with a mask 1)
+    #[arg(long, value_name = "S")]
+    pub(crate) strength: Option<f32>,
+
+    /// Where the picture is drawn anew: white there, black elsewhere
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mask: Option<PathBuf>,
+
+    /// Draw the picture further on all sides, to --size
+    #[arg(long)]
+    pub(crate) outpaint: bool,
+
+    /// Where it is computed: only the processor draws yet; a graphics card waits for support
+    #[arg(long, value_name = "DEVICE", default_value = "auto", value_parser = ["auto", "cpu"])]
+    pub(crate) device: String,
+}
+
+/// A file, perhaps followed by `:` and a number.
+fn adapter(text: &str) -> Result<(PathBuf, f32), String> {
+    let (path, weight) = match text.rsplit_once(':') {
+        Some((path, weight)) if !path.is_empty() => match weight.parse::<f32>() {
+            Ok(weight) if weight.is_finite() => (path, weight),
+            _ => {
+                return Err(format!(
+                    "the weight is {weight:?}, expected a number after \":\""
+                ));
+            }
+        },
+        _ => (text, 1.0),
+    };
+    Ok((PathBuf::from(path), weight))
 }
 
 /// Carry out the command; gives the exit status.
@@ -78,6 +131,13 @@ pub(super) fn image(cli: &Cli, args: &ImageArgs, cancel: &CancelToken) -> Result
         size,
         steps: args.steps,
         guidance: args.guidance,
+        vae: args.vae.clone(),
+        adapters: args.lora.clone(),
+        references: args.references.clone(),
+        init: args.init.clone(),
+        strength: args.strength,
+        mask: args.mask.clone(),
+        outpaint: args.outpaint,
     };
     let bars = Bars::new(cli.quiet || cli.json);
     let report = flow_studio::draw(&request, &bars, cancel);

@@ -1,21 +1,24 @@
 //! `image.draw`: a picture from a prompt.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine_base::{CancelToken, Code, Datum, ProgressEvent, ProgressSink};
-use engine_pipelines::{ImageError, ImagePipeline, ImageRequest, KeptLatent};
+use engine_base::{CancelToken, Code, ContentHash, Datum, ProgressEvent, ProgressSink};
+use engine_pipelines::{
+    GivenPicture, ImageError, ImagePipeline, ImageRequest, KeptLatent, RgbaImage,
+};
 use flow_graph::{
     Call, Exactness, Lane, Node, NodeContext, NodeError, NodeSpec, Outcome, PortType, Widget,
 };
-use flow_media::still::{SavePicture, SaveSamples, save_still};
+use flow_media::Pixels;
+use flow_media::still::{SavePicture, SaveSamples, StillOptions, load_still, save_still};
 
 use super::failed;
 use crate::spec;
 
 /// Largest side that can be asked for.
-const SIDE_MAX_PX: i64 = 65_536;
+pub(super) const SIDE_MAX_PX: i64 = 65_536;
 
 /// Opens picture models by their id, or the default one by an empty id.
 pub trait ImageModelSource: Send + Sync {
@@ -25,8 +28,33 @@ pub trait ImageModelSource: Send + Sync {
     /// There is no such model, or it is not here.
     fn open(&self, id: &str) -> Result<Arc<ImagePipeline>, NodeError>;
 
+    /// Open a model of any kind.
+    ///
+    /// # Errors
+    /// There is no such model, or it cannot be opened.
+    fn open_choice(&self, choice: &ImageChoice) -> Result<Arc<ImagePipeline>, NodeError>;
+
+    /// The content of all files of a choice.
+    ///
+    /// # Errors
+    /// There is no such model, or a file cannot be read.
+    fn content_of(&self, choice: &ImageChoice) -> Result<ContentHash, NodeError>;
+
     /// What decides the results of models: their content hashes.
     fn side_data(&self) -> Datum;
+}
+
+/// Which model, with what merged into it: what loader and adapter nodes hand on.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ImageChoice {
+    /// Id of the model, its folder or its file; empty for the default one.
+    pub model: String,
+    /// Folder of the text encoder, instead of the model's own.
+    pub text_encoder: Option<PathBuf>,
+    /// Folder of the autoencoder, instead of the model's own.
+    pub vae: Option<PathBuf>,
+    /// Adapters with their weights.
+    pub adapters: Vec<(PathBuf, f32)>,
 }
 
 /// A picture that was drawn.
@@ -46,7 +74,7 @@ pub struct DrawnStill {
     clippy::needless_pass_by_value,
     reason = "the shape of a map_err function"
 )]
-fn refused(error: ImageError) -> NodeError {
+pub(super) fn refused(error: ImageError) -> NodeError {
     NodeError::new(error.code(), error.to_string())
 }
 
@@ -99,14 +127,8 @@ pub fn draw_still(
     });
     let drawn = drawn.map_err(refused)?;
     notes.extend(unkept);
-    notes.extend(drawn.notes);
-    let picture = SavePicture {
-        width_px: drawn.width_px,
-        height_px: drawn.height_px,
-        channels: 4,
-        samples: SaveSamples::U8(&drawn.rgba),
-    };
-    notes.extend(save_still(&picture, to).map_err(failed)?);
+    notes.extend(drawn.notes.clone());
+    notes.extend(save_drawn(&drawn, to)?);
     if let Some(path) = kept.filter(|path| path.is_file()) {
         std::fs::remove_file(path).map_err(|error| {
             let message = format!(
@@ -124,13 +146,38 @@ pub fn draw_still(
     })
 }
 
+/// Writes a drawn picture by the ending of its name; gives what could not be kept.
+pub(super) fn save_drawn(drawn: &RgbaImage, to: &Path) -> Result<Vec<String>, NodeError> {
+    let picture = SavePicture {
+        width_px: drawn.width_px,
+        height_px: drawn.height_px,
+        channels: 4,
+        samples: SaveSamples::U8(&drawn.rgba),
+    };
+    let notes = save_still(&picture, to).map_err(failed)?;
+    Ok(notes.into_iter().collect())
+}
+
+/// Reads a still to hand it to a picture model.
+///
+/// # Errors
+/// A file that is no picture, or one that is too large.
+pub fn given_picture(path: &Path) -> Result<GivenPicture, NodeError> {
+    let picture = load_still(path, &StillOptions::default()).map_err(failed)?;
+    let rgba = match picture.pixels {
+        Pixels::Rgba8(values) => values,
+        Pixels::Rgba16(values) => values.iter().map(|value| (value >> 8) as u8).collect(),
+    };
+    GivenPicture::new(picture.width_px, picture.height_px, rgba).map_err(refused)
+}
+
 /// A picture from a prompt, as PNG.
 pub(super) struct Draw {
     spec: NodeSpec,
     source: Arc<dyn ImageModelSource>,
 }
 
-fn text(default: &'static str, multiline: bool, max_chars: usize) -> Widget {
+pub(super) fn text(default: &'static str, multiline: bool, max_chars: usize) -> Widget {
     Widget::Text {
         default,
         multiline,
@@ -138,7 +185,7 @@ fn text(default: &'static str, multiline: bool, max_chars: usize) -> Widget {
     }
 }
 
-fn whole(default: i64, max: i64) -> Widget {
+pub(super) fn whole(default: i64, max: i64) -> Widget {
     Widget::Int {
         default,
         min: 0,
@@ -218,7 +265,7 @@ impl Draw {
     }
 }
 
-fn seed_of(call: &Call) -> Result<u64, NodeError> {
+pub(super) fn seed_of(call: &Call) -> Result<u64, NodeError> {
     let datum = call.datum("seed")?;
     datum.as_u64().ok_or_else(|| {
         let message = "input \"seed\": expected a whole number from 0";
@@ -245,6 +292,7 @@ fn request_of(call: &Call) -> Result<ImageRequest, NodeError> {
         seed: seed_of(call)?,
         steps: (steps > 0).then_some(steps),
         guidance: (guidance > 0.0).then_some(guidance as f32),
+        ..ImageRequest::default()
     })
 }
 
