@@ -10,6 +10,7 @@ mod noting;
 mod pictures;
 mod range;
 mod reading;
+mod scouts;
 mod stills;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use flow_story::{FrameSize, Script};
 use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
 use serde::Serialize;
 
+use self::drawn::Undrawn;
 use self::failing::faulty;
 pub(crate) use self::failing::{failures, worst};
 use self::import::{import, may_replace};
@@ -33,6 +35,8 @@ use self::noting::Noting;
 pub(crate) use self::pictures::{Look, PictureAsked, PictureMaker, PicturesWanted, prompt_of};
 pub(crate) use self::reading::{format_of, load_script};
 use self::reading::{lengths, lint, name_files, read_script};
+pub use self::scouts::{DrawWhat, DrawnTake, SCOUTS_MAX};
+pub(crate) use self::scouts::{PictureWanted, drawn_seed};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::library::Library;
@@ -361,15 +365,22 @@ impl Studio {
             library.pin(manifest.files.clone());
         }
         let format = format_of(&script)?;
+        let mut undrawn = Undrawn::default();
         let drawn = match wanted {
-            Wanted::Film => self.draw_pictures(&mut script, &format, watcher, cancel)?,
-            Wanted::Plan => FilmFiles::new(),
+            Wanted::Film => self.draw_pictures(&project, &mut script, &format, watcher, cancel)?,
+            Wanted::Plan => {
+                undrawn = self.undrawn(&project, &mut script, &format)?;
+                for what in undrawn.notes.drain(..) {
+                    watcher.event(StudioEvent::Warning { what });
+                }
+                undrawn.known.clone()
+            }
         };
         let mut assets = lengths(&script, &format, &mut library)?;
         spoken.tell(&mut assets);
         let plan =
             flow_story::plan_film(&script, &format, &assets).map_err(|faults| faulty(&faults))?;
-        let mut files = all_files(&plan, library, drawn)?;
+        let mut files = all_files(&plan, library, drawn, &undrawn.waiting)?;
         if manifest.is_none() && !manner.as_they_are {
             for what in enlarge::choose(&plan, &mut files, &self.store)? {
                 watcher.event(StudioEvent::Warning { what });
@@ -377,6 +388,7 @@ impl Studio {
         }
         let names = self.names(&files)?;
         self.note_media(&plan, &files, &noting)?;
+        files.extend(undrawn.waiting.clone());
         let manifest = match manifest {
             Some(manifest) => manifest.clone(),
             None => manifest_of(request, &script, &files, &spoken)?,
@@ -387,9 +399,10 @@ impl Studio {
             burn_subtitles: manifest.burn_subtitles,
             loudness: manifest.loudness,
         };
-        let film = film_document(&plan, &files, &spoken.lines, &options, &self.fonts).map_err(
+        let mut film = film_document(&plan, &files, &spoken.lines, &options, &self.fonts).map_err(
             |error| StudioError::new(Code::BadInput, format!("cannot compile the film: {error}")),
         )?;
+        undrawn.join(&mut film.document);
         Ok(Prepared {
             project,
             film,
@@ -558,14 +571,16 @@ fn sources(plan: &FilmPlan) -> impl Iterator<Item = &SourceRef> {
     pictures.chain(plan.sounds.iter().flat_map(|planned| &planned.sources))
 }
 
-/// The files that a plan names: those that were drawn for it, the others looked for.
+/// The files that a plan names: those that were drawn for it, the others looked for, without those that wait
+/// to be drawn.
 fn all_files(
     plan: &FilmPlan,
     mut library: Library<'_>,
     drawn: FilmFiles,
+    waiting: &FilmFiles,
 ) -> Result<FilmFiles, StudioError> {
-    let given =
-        |source: &&SourceRef| source.kind != SourceKind::Speech && !drawn.contains_key(*source);
+    let is_drawn = |source: &SourceRef| drawn.contains_key(source) || waiting.contains_key(source);
+    let given = |source: &&SourceRef| source.kind != SourceKind::Speech && !is_drawn(source);
     for source in sources(plan).filter(given) {
         library.find(source)?;
     }
