@@ -33,7 +33,6 @@ flow_story::texts! {
         DraftShots { shots: String, film: String } = "draft_shots", "Draft of {shots} of {film}";
         AnotherPicture { shot: String } = "another_picture", "Another picture for {shot}";
         ChoosingPicture {} = "choosing_picture", "choosing a picture";
-        LoadingPictureModel {} = "loading_picture_model", "loading the picture model";
         DrawingPicture { number: i64, count: i64, shot: String }
             = "drawing_picture", "drawing picture {number} of {count}, for {shot}";
         DrawOne { shot: String } = "draw_one", "Draw a picture for {shot}";

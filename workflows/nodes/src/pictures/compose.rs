@@ -233,3 +233,6 @@ pub fn picture_document(
     }
     Ok((document, nodes))
 }
+
+#[cfg(test)]
+mod tests;

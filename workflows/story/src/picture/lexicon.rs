@@ -121,6 +121,7 @@ pub(super) const FIGURES: &[(&[&str], Figure)] = &[
     (
         &[
             "boy",
+            "children",
             "son",
             "child",
             "kid",
@@ -134,6 +135,7 @@ pub(super) const FIGURES: &[(&[&str], Figure)] = &[
     (
         &[
             "woman",
+            "women",
             "mother",
             "sister",
             "wife",
@@ -168,6 +170,7 @@ pub(super) const FIGURES: &[(&[&str], Figure)] = &[
     (
         &[
             "man",
+            "men",
             "father",
             "brother",
             "husband",
