@@ -99,8 +99,14 @@ fn what_was_drawn_is_kept_with_the_film_and_a_drawn_take_is_used_as_it_is() {
     let first = asked(
         &film,
         &[
-            "film", "--mute", "--script", &script.display().to_string(), "--project", &project,
-            "--out", &out.display().to_string(),
+            "film",
+            "--mute",
+            "--script",
+            &script.display().to_string(),
+            "--project",
+            &project,
+            "--out",
+            &out.display().to_string(),
         ],
     );
     assert!(first.status.success(), "{first:?}");
@@ -111,18 +117,36 @@ fn what_was_drawn_is_kept_with_the_film_and_a_drawn_take_is_used_as_it_is() {
     std::fs::remove_dir_all(film.cache()).unwrap();
     let again = asked(&film, &["rebuild", &out.display().to_string()]).json();
     assert_eq!(again["same"], true, "{again}");
-    assert_eq!(count(&film, "picture.compose"), 0, "nothing was drawn again");
+    assert_eq!(
+        count(&film, "picture.compose"),
+        0,
+        "nothing was drawn again"
+    );
     std::fs::remove_dir_all(film.cache()).unwrap();
     let remade = asked(&film, &["film", "--mute", "--project", &project]);
     assert!(remade.status.success(), "{remade:?}");
     assert_eq!(picture_in(&out, "rain (drawn).png"), drawn);
-    assert_eq!(count(&film, "picture.compose"), 0, "nothing was drawn again");
+    assert_eq!(
+        count(&film, "picture.compose"),
+        0,
+        "nothing was drawn again"
+    );
 
     // A take that is drawn for a shot without a picture is what the film then shows, to the byte.
-    let takes = asked(&film, &["project", "draw", &project, "--shot", "rain", "--count", "2"]).json();
+    let takes = asked(
+        &film,
+        &[
+            "project", "draw", &project, "--shot", "rain", "--count", "2",
+        ],
+    )
+    .json();
     let chosen = takes["takes"][0]["take"].as_str().unwrap().to_owned();
     assert_ne!(takes["takes"][1]["take"], chosen);
-    assert!(asked(&film, &["film", "--mute", "--project", &project]).status.success());
+    assert!(
+        asked(&film, &["film", "--mute", "--project", &project])
+            .status
+            .success()
+    );
     assert_eq!(picture_in(&out, "rain drawn.png"), chosen);
     let none = asked(&film, &["project", "draw", &project, "--missing"]);
     assert!(!none.status.success(), "every shot has a picture: {none:?}");

@@ -25,7 +25,6 @@ use flow_story::{FrameSize, Script};
 use flow_timeline::{FilmFormat, FilmPlan, SourceKind, SourceRef};
 use serde::Serialize;
 
-use self::drawn::Undrawn;
 use self::failing::faulty;
 pub(crate) use self::failing::{failures, worst};
 use self::import::{import, may_replace};
@@ -365,17 +364,8 @@ impl Studio {
             library.pin(manifest.files.clone());
         }
         let format = format_of(&script)?;
-        let mut undrawn = Undrawn::default();
-        let drawn = match wanted {
-            Wanted::Film => self.draw_pictures(&project, &mut script, &format, watcher, cancel)?,
-            Wanted::Plan => {
-                undrawn = self.undrawn(&project, &mut script, &format)?;
-                for what in undrawn.notes.drain(..) {
-                    watcher.event(StudioEvent::Warning { what });
-                }
-                undrawn.known.clone()
-            }
-        };
+        let (drawn, undrawn) =
+            self.drawn_for(wanted, &project, (&mut script, &format), watcher, cancel)?;
         let mut assets = lengths(&script, &format, &mut library)?;
         spoken.tell(&mut assets);
         let plan =

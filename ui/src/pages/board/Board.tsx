@@ -104,7 +104,7 @@ function OpenBoard({ state }: { state: ProjectState }) {
           <h1 className="sr-only">{t("pages.board")}</h1>
           <span className="numeric text-sm text-quiet">{t("board.counts", { shots: shots.length, made: shots.length - missing, time: clockText(state.film.secs) })}</span>
           <div className="grow" />
-          <Slider label={t("board.card_size")} className="w-28" value={cardPx} min={160} max={420} step={20} onChange={(card_px) => setPrefs({ card_px })} />
+          <Slider label={t("board.card_size")} className="w-24" value={cardPx} min={160} max={420} step={20} onChange={(card_px) => setPrefs({ card_px })} />
           {undrawn > 0 && (
             <Button size="sm" icon={Brush} busy={draw.busy} onClick={() => void drawMissing()}>
               {t("board.draw_missing", { count: undrawn })}

@@ -80,7 +80,7 @@ export const drawing = [
     async run({ page, api, fake, ...rest }) {
       const { project, id, shot, side } = await chosenShot({ page, api, fake, ...rest });
       await api("project.edit", { project, edit: { edit: "set", kind: "shot", id, field: "/picture", value: null } });
-      const draw = page.getByRole("main").getByRole("button", { name: /^Draw \d+ missing picture/ });
+      const draw = page.getByRole("main").getByRole("button", { name: /^Draw \d+ missing$/ });
       await draw.waitFor();
       if (!fake) {
         await side.getByRole("button", { name: "Make this shot" }).click();

@@ -13,7 +13,7 @@ use flow_nodes::{FilmFile, FilmFiles, picture_document};
 use flow_story::{PictureSpec, Script, wants_picture};
 use flow_timeline::{FilmFormat, SourceKind, SourceRef};
 
-use super::PictureMaker;
+use super::{PictureMaker, Wanted};
 use crate::draw;
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
@@ -215,13 +215,36 @@ impl Studio {
         Ok(undrawn)
     }
 
+    /// The pictures that were drawn for a film, and those that are not drawn yet: none for a film that is made.
+    ///
+    /// # Errors
+    /// As [`Studio::draw_pictures`].
+    pub(super) fn drawn_for(
+        &self,
+        wanted: Wanted,
+        project: &Project,
+        (script, format): (&mut Script, &FilmFormat),
+        watcher: &Arc<dyn Watcher>,
+        cancel: &CancelToken,
+    ) -> Result<(FilmFiles, Undrawn), StudioError> {
+        if wanted == Wanted::Film {
+            let drawn = self.draw_pictures(project, script, format, watcher, cancel)?;
+            return Ok((drawn, Undrawn::default()));
+        }
+        let mut undrawn = self.undrawn(project, script, format)?;
+        for what in undrawn.notes.drain(..) {
+            watcher.event(StudioEvent::Warning { what });
+        }
+        Ok((undrawn.known.clone(), undrawn))
+    }
+
     /// Draws a picture for every shot of `script` for which nobody chose a picture, video or colour, enters it
     /// there and keeps it in the project. Those that the project knows or that are in the cache are not drawn
     /// again. A shot that cannot be drawn keeps the colour that it has by rule, and a warning says why.
     ///
     /// # Errors
     /// A shot that has nothing else cannot be drawn; the run was stopped.
-    pub(super) fn draw_pictures(
+    fn draw_pictures(
         &self,
         project: &Project,
         script: &mut Script,
