@@ -52,6 +52,7 @@ const PLAIN: Row = Row {
     seed: None,
 };
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn rows() -> Vec<Row> {
     let row = |name, place, time, shows| Row {
         name,

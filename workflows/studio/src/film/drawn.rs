@@ -254,7 +254,7 @@ impl Studio {
     ) -> Result<FilmFiles, StudioError> {
         let colours: BTreeMap<String, _> = script
             .shots()
-            .map(|shot| (shot.id.clone(), shot.colour.clone()))
+            .map(|shot| (shot.id.clone(), shot.colour))
             .collect();
         let undrawn = self.undrawn(project, script, format)?;
         for what in &undrawn.notes {
@@ -285,7 +285,7 @@ impl Studio {
             let why = super::failures(&report).join("\n");
             let code = super::worst(&report).unwrap_or(Code::Internal);
             let message = format!("shot {:?} could not be drawn: {why}", shot.id);
-            let Some(colour) = colours.get(&shot.id).cloned().flatten() else {
+            let Some(colour) = colours.get(&shot.id).copied().flatten() else {
                 return Err(StudioError::new(code, message));
             };
             shot.picture.clear();
