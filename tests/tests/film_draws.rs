@@ -70,3 +70,84 @@ fn image_colours(path: &Path) -> usize {
     let colours: BTreeSet<&[u8]> = pixels.chunks(4).collect();
     colours.len()
 }
+
+/// A place alone: nothing of it needs the model.
+const PLACE: &str = "---\nlongtake: 1\ntitle: Rain\nsize: 320x180\nfps: 12\n---\n\n\
+    ## Scene wood: A forest\n\n### Shot rain\n\nRain falls.\n\n- length: 1 s\n";
+
+fn asked(film: &SmallFilm, args: &[&str]) -> Ran {
+    let mut command = film.program(PROGRAM);
+    command.arg("--json").args(args);
+    ran(&mut command).unwrap()
+}
+
+/// Content of a picture of the film, as its own file tells it.
+fn picture_in(path: &Path, name: &str) -> String {
+    let text = flow_media::manifest::read_manifest(path).unwrap().unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let content = &manifest["files"][format!("picture/{name}")]["content"];
+    content.as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn what_was_drawn_is_kept_with_the_film_and_a_drawn_take_is_used_as_it_is() {
+    let film = SmallFilm::new().unwrap();
+    let script = film.folder().join("rain.md");
+    std::fs::write(&script, PLACE).unwrap();
+    let project = film.out().with_extension("longtake");
+    let (out, project) = (film.out(), project.display().to_string());
+    let first = asked(
+        &film,
+        &[
+            "film",
+            "--mute",
+            "--script",
+            &script.display().to_string(),
+            "--project",
+            &project,
+            "--out",
+            &out.display().to_string(),
+        ],
+    );
+    assert!(first.status.success(), "{first:?}");
+    let drawn = picture_in(&out, "rain (drawn).png");
+    assert!(!drawn.is_empty());
+
+    // An emptied cache takes nothing away: neither from the film's own file nor from its project.
+    std::fs::remove_dir_all(film.cache()).unwrap();
+    let again = asked(&film, &["rebuild", &out.display().to_string()]).json();
+    assert_eq!(again["same"], true, "{again}");
+    assert_eq!(
+        count(&film, "picture.compose"),
+        0,
+        "nothing was drawn again"
+    );
+    std::fs::remove_dir_all(film.cache()).unwrap();
+    let remade = asked(&film, &["film", "--mute", "--project", &project]);
+    assert!(remade.status.success(), "{remade:?}");
+    assert_eq!(picture_in(&out, "rain (drawn).png"), drawn);
+    assert_eq!(
+        count(&film, "picture.compose"),
+        0,
+        "nothing was drawn again"
+    );
+
+    // A take that is drawn for a shot without a picture is what the film then shows, to the byte.
+    let takes = asked(
+        &film,
+        &[
+            "project", "draw", &project, "--shot", "rain", "--count", "2",
+        ],
+    )
+    .json();
+    let chosen = takes["takes"][0]["take"].as_str().unwrap().to_owned();
+    assert_ne!(takes["takes"][1]["take"], chosen);
+    assert!(
+        asked(&film, &["film", "--mute", "--project", &project])
+            .status
+            .success()
+    );
+    assert_eq!(picture_in(&out, "rain drawn.png"), chosen);
+    let none = asked(&film, &["project", "draw", &project, "--missing"]);
+    assert!(!none.status.success(), "every shot has a picture: {none:?}");
+}

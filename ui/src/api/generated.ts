@@ -136,6 +136,53 @@ coded?: Coded, };
 export type Done = Record<symbol, never>;
 
 /**
+ * Pictures to be drawn.
+ */
+export type DrawArgs = { 
+/**
+ * The project's folder.
+ */
+project: string, 
+/**
+ * For which shots.
+ */
+what: DrawWhat, 
+/**
+ * How many for each, 1 to 8; 1 where a shot's seed is locked. Absent means 1.
+ */
+count?: number, };
+
+/**
+ * Shots that pictures are drawn for.
+ */
+export type DrawWhat = "missing" | { "shots": Array<string> };
+
+/**
+ * A picture that was drawn for a shot.
+ */
+export type DrawnTake = { 
+/**
+ * The shot.
+ */
+shot: string, 
+/**
+ * Content of the picture.
+ */
+take: string, 
+/**
+ * What decided its draws.
+ */
+seed: number, 
+/**
+ * Whether it is a take of the shot now: the shot may have gone meanwhile.
+ */
+kept: boolean, 
+/**
+ * Whether the shot did not have it before.
+ */
+new: boolean, };
+
+/**
  * A change to the film.
  */
 export type Edit = { "edit": "import_script", 
@@ -655,7 +702,11 @@ kept: boolean,
 /**
  * Whether the shot did not have it before.
  */
-new: boolean, } | { "type": "export", 
+new: boolean, } | { "type": "drawn", 
+/**
+ * The pictures, in the order in which they were drawn.
+ */
+takes: Array<DrawnTake>, } | { "type": "export", 
 /**
  * The film.
  */
@@ -1139,7 +1190,19 @@ why?: string,
 /**
  * Whether shots that name no model use it.
  */
-default: boolean, };
+default: boolean, 
+/**
+ * Whether it draws new pictures; otherwise it chooses among those that are there.
+ */
+draws: boolean, 
+/**
+ * Whether it heeds what a picture must not show.
+ */
+negative: boolean, 
+/**
+ * Whether it looks at reference pictures of people and places.
+ */
+references: boolean, };
 
 /**
  * Somewhere.
@@ -1367,6 +1430,10 @@ language_model: boolean,
  * Lines can be spoken.
  */
 voice: boolean, 
+/**
+ * Pictures can be drawn for shots.
+ */
+pictures: boolean, 
 /**
  * Pictures can be made twice as large.
  */
@@ -1980,9 +2047,13 @@ start_secs: number,
  */
 length_secs: number, 
 /**
- * Content of its picture or video: `/thumb/{picture}`.
+ * Content of its picture or video: `/thumb/{picture}`. Where nobody chose one, of the one that was drawn.
  */
 picture?: string, 
+/**
+ * Whether nobody chose what it shows: a picture is drawn for it when it is made.
+ */
+to_draw: boolean, 
 /**
  * Content of its pictures as made, an MP4 without sound: `/media/{made}`.
  */
@@ -2375,6 +2446,15 @@ export const TEXTS = {
   render_shots: "Render {{shots}} of {{film}}",
   draft_shots: "Draft of {{shots}} of {{film}}",
   another_picture: "Another picture for {{shot}}",
+  choosing_picture: "choosing a picture",
+  drawing_picture: "drawing picture {{number}} of {{count}}, for {{shot}}",
+  draw_one: "Draw a picture for {{shot}}",
+  draw_scouts: "Draw {{count}} scouts for {{shot}}",
+  draw_missing: "Draw the {{count}} missing pictures of {{film}}",
+  nothing_to_draw: "every shot has a picture, video or colour already",
+  draw_count: "expected 1 to {{most}} pictures, got {{got}}",
+  no_picture_model: "the model that draws pictures is not here: fetch the default pack on page Models",
+  drawn_by_ours: "shot \"{{shot}}\" is drawn by our own model: {{why}}",
   export_to: "Export {{name}}",
   fetch_model: "Fetch {{name}}",
   check_model: "Check {{name}}",
@@ -2517,6 +2597,8 @@ export interface Commands {
   "takes.make": { args: MakeArgs; result: JobStarted };
   /** What can make pictures for shots, and what cannot yet. */
   "makers.list": { args: NoArgs; result: Array<PictureModel> };
+  /** Draw pictures for shots, each a take beside those that its shot has. */
+  "takes.draw": { args: DrawArgs; result: JobStarted };
   /** All jobs: running ones, waiting ones in their order, then ended ones, latest first. */
   "queue.list": { args: NoArgs; result: Array<Job> };
   /** Stop a job; what it made is kept. */
@@ -2604,6 +2686,7 @@ export const COMMANDS = [
   { name: "takes.remove", kind: "edit", docs: "Take a take off its shot's list; its bytes stay." },
   { name: "takes.make", kind: "job", docs: "Make another picture for a shot, as a take beside those it has." },
   { name: "makers.list", kind: "system", docs: "What can make pictures for shots, and what cannot yet." },
+  { name: "takes.draw", kind: "job", docs: "Draw pictures for shots, each a take beside those that its shot has." },
   { name: "queue.list", kind: "system", docs: "All jobs: running ones, waiting ones in their order, then ended ones, latest first." },
   { name: "queue.cancel", kind: "system", docs: "Stop a job; what it made is kept." },
   { name: "queue.retry", kind: "system", docs: "Let a job that ended run again." },

@@ -9,11 +9,13 @@ interface ThumbProps {
   alt: string;
   colour?: string | undefined;
   fit?: "cover" | "contain";
+  /** No mark in an empty place: something else is said there. */
+  plain?: boolean | undefined;
   className?: string;
 }
 
 /** A small picture of bytes; the place is kept while it comes and when there is none. */
-export const Thumb = memo(function Thumb({ hash, width, alt, colour, fit = "cover", className }: ThumbProps) {
+export const Thumb = memo(function Thumb({ hash, width, alt, colour, fit = "cover", plain = false, className }: ThumbProps) {
   const [failed, setFailed] = useState<string>();
   if (!hash || failed === hash) {
     return (
@@ -23,7 +25,7 @@ export const Thumb = memo(function Thumb({ hash, width, alt, colour, fit = "cove
         role={alt ? "img" : undefined}
         aria-label={alt || undefined}
       >
-        {!colour && <ImageIcon className="size-6 opacity-60" strokeWidth={1.25} aria-hidden />}
+        {!colour && !plain && <ImageIcon className="size-6 opacity-60" strokeWidth={1.25} aria-hidden />}
       </div>
     );
   }

@@ -2,6 +2,15 @@ import type { TextCode } from "../api/generated";
 
 /** What the server says, in German: a text for every code. Values may be left out, none be made up. */
 export const saidDe: Record<TextCode, string> = {
+  choosing_picture: "ein Bild wird gewählt",
+  drawing_picture: "Bild {{number}} von {{count}} wird gezeichnet, für {{shot}}",
+  draw_one: "Ein Bild für {{shot}} zeichnen",
+  draw_scouts: "{{count}} Entwürfe für {{shot}} zeichnen",
+  draw_missing: "Die {{count}} fehlenden Bilder von {{film}} zeichnen",
+  nothing_to_draw: "Jede Einstellung hat schon ein Bild, ein Video oder eine Farbe",
+  draw_count: "Erwartet werden 1 bis {{most}} Bilder, nicht {{got}}",
+  no_picture_model: "Das Modell, das Bilder zeichnet, ist nicht da: das Standardpaket auf der Seite Modelle holen",
+  drawn_by_ours: "Die Einstellung „{{shot}}“ zeichnet unser eigenes Modell: {{why}}",
   film_length: "Der Film hat {{got}} Bilder ({{got_secs}} s), verlangt waren {{asked}} ({{asked_secs}} s)",
   shorten_shots: "Einstellungen zusammen um {{frames}} Bilder kürzen",
   lengthen_shots: "Einstellungen zusammen um {{frames}} Bilder verlängern",

@@ -10,6 +10,7 @@ import { startFake } from "../fake/server.mjs";
 import { openBrowser } from "./browser.mjs";
 import { startStudio } from "./studio.mjs";
 import { board } from "./tests/board.mjs";
+import { drawing } from "./tests/drawing.mjs";
 import { exporting } from "./tests/export.mjs";
 import { first } from "./tests/first.mjs";
 import { household } from "./tests/household.mjs";
@@ -20,7 +21,7 @@ import { takes } from "./tests/takes.mjs";
 import { welcome } from "./tests/welcome.mjs";
 import { writing } from "./tests/writing.mjs";
 
-const TESTS = [...first, ...welcome, ...story, ...writing, ...board, ...takes, ...exporting, ...household, ...large, ...outside];
+const TESTS = [...first, ...welcome, ...story, ...writing, ...board, ...takes, ...drawing, ...exporting, ...household, ...large, ...outside];
 const words = process.argv.slice(2);
 const fake = words.includes("--fake");
 const only = words.filter((word) => !word.startsWith("--"));

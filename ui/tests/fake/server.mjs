@@ -108,7 +108,7 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
     for (const shot of script.scenes.flatMap((scene) => scene.shots)) {
       const length_secs = secsOf(shot.length);
       index += 1;
-      shots[shot.id] = { state: ["made", "made", "missing", "made", "failed", "running"][index % 6], start_secs: start, length_secs, ...(shot.picture ? { picture: hashOf[shot.picture] } : {}) };
+      shots[shot.id] = { state: ["made", "made", "missing", "made", "failed", "running"][index % 6], start_secs: start, length_secs, to_draw: !shot.picture && !shot.video && !shot.colour, ...(shot.picture ? { picture: hashOf[shot.picture] } : {}) };
       if (shots[shot.id].state === "failed") shots[shot.id].why = "the picture is missing";
       start += length_secs;
     }
@@ -159,7 +159,7 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
   const model = (id, name, kind, bytes, here, allows, isDefault) => ({ id, name, kind, bytes, bytes_here: here, memory_bytes: bytes * 1.2, licence: allows ? "Apache-2.0" : "LicenseRef-research", licence_link: "https://example.org", allows: { commercial: allows, redistribution: allows, note: allows ? "keep the licence text with copies of the weights" : "research only" }, state: here === 0 ? "missing" : here < bytes ? "partial" : "installed", default: isDefault, folder: `/srv/maker/.local/share/longtake/models/${id}` });
   const settingsState = () => ({ settings, llm_key_set: false, cache_folder: "/srv/maker/.cache/longtake", cache_bytes: 12.4e9, models_folder: "/srv/maker/.local/share/longtake/models", models_bytes: 1.2e9, data_folder: "/srv/maker/.local/share/longtake", devices: ["cpu: 16 threads, AVX2"] });
   const commands = {
-    "app.state": () => ({ version: "0.4.0", machine: { host: "studio-01", cpu: "AMD Ryzen 9 7950X", cores: 32, memory_bytes: 64e9, free_disk_bytes: 412e9, gpus: ["NVIDIA GeForce RTX 4090"] }, ready: { language_model: true, voice: true, upscaler: false }, models_folder: "/srv/maker/.local/share/longtake/models", cache_folder: "/srv/maker/.cache/longtake", projects_folder: settings.projects_folder }),
+    "app.state": () => ({ version: "0.4.0", machine: { host: "studio-01", cpu: "AMD Ryzen 9 7950X", cores: 32, memory_bytes: 64e9, free_disk_bytes: 412e9, gpus: ["NVIDIA GeForce RTX 4090"] }, ready: { language_model: true, voice: true, pictures: true, upscaler: false }, models_folder: "/srv/maker/.local/share/longtake/models", cache_folder: "/srv/maker/.cache/longtake", projects_folder: settings.projects_folder }),
     "app.recent": () => empty ? [] : [
       { path: project, name: "the-door", title: script.title, poster: hashOf[names[0]], modified_unix_millis: now - 3e5, missing: false, open: true },
       { path: "/films/b.longtake", name: "keeper", title: "The Lighthouse Keeper’s Radio", poster: hashOf[names[3]], modified_unix_millis: now - 9e7, missing: false, open: false },
@@ -192,7 +192,25 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
     "takes.rate": (args) => { oneTake(args).rating = args.rating; changed(); return { revision }; },
     "takes.remove": (args) => { takesBy.set(args.shot, takesBy.get(args.shot).filter((each) => each !== oneTake(args))); changed(); return { revision }; },
     "takes.make": ({ shot }) => { const had = takesBy.get(shot); const name = names.find((each) => !had.some((take) => take.name === each)); return job("takes.make", `Another picture for ${shot}`, { type: "take", shot, take: hashOf[name], seed: 77, kept: true, new: true }, () => { had.push({ name, by: "stills", seed: 77, rating: 0 }); changed(); }); },
-    "makers.list": () => [{ id: "stills", name: "", ready: true, default: true }, { id: "painter-9", name: "Painter 9", ready: false, why: "no pictures can be made with the model \"painter-9\" here yet", default: false }],
+    "makers.list": () => [{ id: "stills", name: "", ready: true, default: true, draws: false, negative: false, references: false }, { id: "sketch", name: "Sketch", ready: true, default: false, draws: true, negative: true, references: false }, { id: "painter-9", name: "Painter 9", ready: false, why: "no pictures can be made with the model \"painter-9\" here yet", default: false, draws: true, negative: true, references: false }],
+    "takes.draw": ({ what, count = 1 }) => {
+      const bare = (shot) => !shot.picture && !shot.video && (!shot.colour || shot.by?.colour === "rule");
+      const ids = what === "missing" ? script.scenes.flatMap((scene) => scene.shots).filter(bare).map((shot) => shot.id) : what.shots;
+      const takes = ids.flatMap((shot) => {
+        const had = takesOf(shot).length;
+        const [value, mark] = (shotNow(shot).seed ?? "").split(" ");
+        return Array.from({ length: mark === "locked" ? 1 : count }, (_, at) => ({ shot, take: hashOf[names.filter((name) => !takesBy.get(shot)?.some((each) => each.name === name))[at]], seed: mark === "locked" ? Number(value) : 5_000 + had + at, kept: true, new: true }));
+      });
+      return job("takes.draw", ids.length === 1 ? `Draw a picture for ${ids[0]}` : `Draw the ${takes.length} missing pictures`, { type: "drawn", takes }, () => {
+        for (const { shot, take, seed } of takes) {
+          const name = names.find((each) => hashOf[each] === take);
+          const had = takesBy.get(shot);
+          if (!had.some((each) => each.name === name)) had.push({ name, by: "model", model: "sketch", seed, prompt: shotNow(shot).action, rating: 0 });
+          if (bare(shotNow(shot))) script = applyEdit(script, { edit: "set", kind: "shot", id: shot, field: "/picture", value: name });
+        }
+        changed();
+      });
+    },
     "export.presets": () => ["web", "vertical", "cinema", "archive"].map((id) => ({ id, name: id, docs: id, crf: 20, effort: "medium" })),
     "export.predict": ({ commercial }) => { if (commercial && settings.theme === "never") throw new Error("refused"); return { secs_to_make: 312, to_make: 60, bytes: 48e6, film_secs: state().film.secs, out: `${project}/exports/The Door Left Open.mp4`, licence: [{ what: "Kokoro 82M (voice)", licence: "Apache-2.0", commercial: true, note: "" }, { what: "Sample stills", licence: "CC0-1.0", commercial: true, note: "" }], warnings: [{ text: "2 lines are to be spoken first; until then their lengths are estimates", coded: { code: "lines_to_speak", values: { count: 2 } } }] }; },
     "export.start": () => job("export.start", "Export", { type: "export", out: "/films/a.mp4", hash: hashOf[names[0]], bytes: 48e6, warnings: [] }),

@@ -369,6 +369,31 @@ pub(crate) enum ProjectCommand {
   longtake project rewrite Film.longtake \"Two cooks, one oven\" --seed 8
   longtake project take Film.longtake Film.longtake/proposal.json --accept 2,5")]
     Rewrite(RewriteArgs),
+    /// Draw pictures for shots, each a take beside those that its shot has
+    #[command(after_help = "Examples:
+  longtake project draw Film.longtake --missing
+  longtake project draw Film.longtake --shot boats --count 4
+  longtake project draw Film.longtake --shot boats --shot lamp
+
+A shot that shows nothing yet shows its first picture; otherwise choose one on the page Board.
+What is finished stays when it is stopped. `longtake project set Film.longtake shot boats /seed
+'\"42 locked\"'` lets a shot be drawn from that seed alone.")]
+    Draw {
+        /// The project folder
+        project: PathBuf,
+
+        /// Shot to draw for; may be given several times
+        #[arg(long = "shot", value_name = "ID", required_unless_present = "missing")]
+        shots: Vec<String>,
+
+        /// Draw for every shot that has no picture, video or colour
+        #[arg(long, conflicts_with = "shots")]
+        missing: bool,
+
+        /// How many for each shot
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
+        count: u32,
+    },
     /// Take back the last edit
     Undo {
         /// The project folder

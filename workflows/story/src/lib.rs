@@ -54,6 +54,7 @@ pub use origin::{By, Origins};
 pub use parse::{FILE_BYTES_MAX, Parsed, parse, parse_json, parse_markdown};
 pub use picture::{
     PictureGround, PictureLight, PictureSpec, PictureSubject, PictureWeather, picture_spec,
+    picture_spec_seeded, wants_picture,
 };
 pub use plan::{Assets, CREDITS_ROWS_MAX, plan_film};
 pub use producer::{

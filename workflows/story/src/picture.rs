@@ -2,6 +2,7 @@
 //! what stands where. Decided from the script's words alone.
 
 mod lexicon;
+mod mentions;
 
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +109,9 @@ pub struct PictureSpec {
     pub papers: u64,
     /// Decides how the place is laid out; the same for all pictures of one place.
     pub seed: u64,
+    /// What the subjects must not show, in words; what it names is left out of the picture too.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub negative: String,
     /// From back to front.
     pub subjects: Vec<PictureSubject>,
 }
@@ -153,7 +157,17 @@ fn said<T: Copy>(texts: &[Vec<String>], groups: &[(T, &[&str])]) -> Option<T> {
 
 /// How near the camera is: what sizes are multiplied by.
 fn nearness(framing: &[String]) -> f32 {
-    let near = ["close", "closeup", "detail", "insert", "tight", "portrait"];
+    let near = [
+        "close",
+        "closeup",
+        "detail",
+        "insert",
+        "tight",
+        "portrait",
+        "nah",
+        "großaufnahme",
+        "einschub",
+    ];
     let far = [
         "wide",
         "establishing",
@@ -162,6 +176,8 @@ fn nearness(framing: &[String]) -> f32 {
         "distant",
         "panorama",
         "far",
+        "totale",
+        "weit",
     ];
     if has(framing, &near) {
         1.5
@@ -210,11 +226,51 @@ fn names(text: &[String], member: &CastMember) -> bool {
         .any(|part| text.iter().any(|word| is_word(word, part)))
 }
 
-/// A figure, its prompt and its seed, in the order of their weight.
-type Chosen = Vec<(Figure, String, u64)>;
+/// Somebody or something that a picture shows, in the order of their weight.
+#[derive(Debug, Clone, PartialEq)]
+struct Chosen {
+    figure: Figure,
+    prompt: String,
+    seed: u64,
+    /// The same wherever it is seen.
+    is_cast: bool,
+}
 
-fn subjects(script: &Script, shot: &Shot, text: &[String]) -> Chosen {
-    let mut chosen: Chosen = Vec::new();
+/// What a picture must not show.
+struct Unwanted(Vec<String>);
+
+impl Unwanted {
+    fn of(shot: &Shot) -> Self {
+        Self(words(&shot.negative))
+    }
+
+    fn has(&self, known: &[&str]) -> bool {
+        has(&self.0, known)
+    }
+
+    fn covers(&self, figure: &Figure, known: &[&str]) -> bool {
+        let people = ["people", "person", "human", "figure", "character", "face"];
+        let is_person = figure.dressed || figure.is_bust;
+        self.has(known)
+            || (is_person && self.has(&people))
+            || (!is_person && figure.lives && self.has(&["animal"]))
+    }
+}
+
+/// The people and things of the lexicon whose words `word` is one of.
+fn thing_of(word: &str) -> Option<(&'static [&'static str], Figure)> {
+    let of = |list: &'static [(&'static [&'static str], Figure)]| {
+        let found = list
+            .iter()
+            .find(|(known, _)| known.iter().any(|known| is_word(word, known)));
+        found.map(|(known, figure)| (*known, *figure))
+    };
+    of(THINGS).or_else(|| of(FIGURES))
+}
+
+fn subjects(script: &Script, shot: &Shot, text: &str, unwanted: &Unwanted) -> Vec<Chosen> {
+    let mut chosen: Vec<Chosen> = Vec::new();
+    let plain = words(text);
     let speaks = |member: &CastMember| {
         let speakers = shot.lines.iter().map(|line| line.speaker.to_lowercase());
         speakers
@@ -222,49 +278,99 @@ fn subjects(script: &Script, shot: &Shot, text: &[String]) -> Chosen {
             .any(|name| name == member.name.to_lowercase())
     };
     let cast = || script.cast.iter().enumerate();
-    let named = cast().filter(|(_, member)| names(text, member) || speaks(member));
+    let named = cast().filter(|(_, member)| names(&plain, member) || speaks(member));
     for (index, member) in named.take(2) {
-        chosen.push(figure_of(member, index));
+        let (figure, prompt, seed) = figure_of(member, index);
+        let known: Vec<String> = words(&member.name);
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        if !unwanted.covers(&figure, &known) {
+            chosen.push(Chosen {
+                figure,
+                prompt,
+                seed,
+                is_cast: true,
+            });
+        }
     }
-    for word in text {
+    let is_actor = |word: &str| {
+        thing_of(word).is_some_and(|(_, figure)| figure.lives)
+            || cast().any(|(_, member)| words(&member.name).iter().any(|name| name == word))
+    };
+    let tokens = mentions::tokens(text);
+    for (at, word) in tokens.iter().enumerate() {
         if chosen.len() >= SUBJECTS_MAX {
             break;
         }
-        let thing = THINGS
-            .iter()
-            .find(|(known, _)| known.iter().any(|known| is_word(word, known)));
-        let person = FIGURES
-            .iter()
-            .find(|(known, _)| known.iter().any(|known| is_word(word, known)))
-            .filter(|_| chosen.iter().all(|(figure, ..)| !figure.dressed));
-        if let Some((_, figure)) = thing.or(person.filter(|_| thing.is_none())) {
-            let member = CastMember {
-                name: word.clone(),
-                ..CastMember::default()
-            };
-            let (_, mut prompt, seed) = figure_of(&member, 0);
-            if !figure.dressed {
-                prompt = format!("{}, flat style, cut out", figure.prompt);
-            }
-            if chosen
+        let Some((known, figure)) = thing_of(word) else {
+            continue;
+        };
+        let is_person = figure.dressed || figure.is_bust;
+        let person_is_there = chosen.iter().any(|other| other.figure.dressed);
+        // What belongs to somebody shows them; what belongs to a thing need not show it.
+        let owns = is_person && tokens.get(at + 1).is_some_and(|next| next == "'s");
+        if (is_person && person_is_there)
+            || (!owns && !mentions::is_seen(&tokens, at, &is_actor))
+            || unwanted.covers(&figure, known)
+            || chosen
                 .iter()
-                .all(|(other, ..)| other.prompt != figure.prompt)
-            {
-                chosen.push((*figure, prompt, seed));
-            }
+                .any(|other| other.figure.prompt == figure.prompt)
+        {
+            continue;
         }
+        let member = CastMember {
+            name: word.clone(),
+            ..CastMember::default()
+        };
+        let (_, mut prompt, seed) = figure_of(&member, 0);
+        if !figure.dressed {
+            prompt = format!("{}, flat style, cut out", figure.prompt);
+        }
+        chosen.push(Chosen {
+            figure,
+            prompt,
+            seed,
+            is_cast: false,
+        });
     }
     chosen
 }
 
-/// What the picture of `shot` shows.
+/// Whether `figure` can be shown at `ground` without being absurd there.
+fn suits(figure: &Figure, ground: PictureGround) -> bool {
+    use PictureGround::{Beach, Room, Sea, Sky, Space, Underwater};
+    if figure.outdoors && ground == Room {
+        return false;
+    }
+    // What swims and is too large to be carried needs water.
+    let needs_water = figure.swims && figure.size > 0.3;
+    if needs_water && !matches!(ground, Sea | Beach | Underwater) {
+        return false;
+    }
+    let stands = !figure.lives && !figure.flies && !figure.swims;
+    !(stands && figure.outdoors && matches!(ground, Sea | Underwater | Sky | Space))
+}
+
+/// What the picture of `shot` shows; drawn from the shot's own seed where it has one.
 pub fn picture_spec(script: &Script, scene: &Scene, shot: &Shot) -> PictureSpec {
+    let seed = shot.seed.map(|seed| seed.value);
+    picture_spec_seeded(script, scene, shot, seed)
+}
+
+/// What the picture of `shot` shows, with another layout and other things for another `seed`; members of the
+/// cast look the same with every seed. Without one the film's own: all pictures of a place have its layout.
+pub fn picture_spec_seeded(
+    script: &Script,
+    scene: &Scene,
+    shot: &Shot,
+    seed: Option<u64>,
+) -> PictureSpec {
     let place = script.places.iter().find(|place| place.id == scene.place);
     let place_text = place.map_or_else(
         || scene.place.clone(),
         |place| format!("{} {} {}", place.id, place.name, place.look),
     );
-    let own = words(&format!("{} {}", shot.depicts, shot.action));
+    let own_text = format!("{} {}", shot.depicts, shot.action);
+    let own = words(&own_text);
     let around = [
         words(&place_text),
         words(&scene.heading),
@@ -279,37 +385,80 @@ pub fn picture_spec(script: &Script, scene: &Scene, shot: &Shot) -> PictureSpec 
         words(&place_text),
         words(&scene.heading),
     ];
+    let unwanted = Unwanted::of(shot);
     let mut ground = said(&around, GROUNDS).unwrap_or(PictureGround::Meadow);
     let light = said(&when, LIGHTS).unwrap_or(PictureLight::Day);
-    let weather = said(&when, WEATHERS).unwrap_or(PictureWeather::Clear);
-    let mut chosen = subjects(script, shot, &own);
-    if chosen.is_empty() {
-        let logline = words(&format!("{} {}", script.logline, script.title));
-        chosen = subjects(script, shot, &logline);
+    let unwanted_weather = said(std::slice::from_ref(&unwanted.0), WEATHERS);
+    let weather = said(&when, WEATHERS)
+        .filter(|weather| Some(*weather) != unwanted_weather)
+        .unwrap_or(PictureWeather::Clear);
+    let mut chosen = subjects(script, shot, &own_text, &unwanted);
+    // "It turns slowly" means whoever the film is about; a text that names only a place means the place.
+    let meant = [
+        "it", "they", "them", "we", "someone", "somebody", "i", "you",
+    ];
+    if chosen.is_empty() && (own.is_empty() || has(&own, &meant)) {
+        let of_film = format!("{} {}", script.logline, script.title);
+        chosen = subjects(script, shot, &of_film, &unwanted);
+        chosen.retain(|one| one.figure.lives);
         chosen.truncate(1);
     }
-    let afloat = chosen.iter().any(|(figure, ..)| figure.swims);
+    let afloat = chosen.iter().any(|one| one.figure.swims);
     if ground == PictureGround::Sea && !afloat && !chosen.is_empty() {
         ground = PictureGround::Beach;
     }
+    chosen.retain(|one| suits(&one.figure, ground));
     let lighthouse = around
         .iter()
-        .any(|text| has(text, &["lighthouse", "beacon"]));
+        .any(|text| has(text, &["lighthouse", "beacon"]))
+        && !unwanted.has(&["lighthouse", "beacon"]);
     let near = nearness(&words(&shot.framing));
-    let seed = number(&place_text.to_lowercase()) & 0xffff_ffff;
+    let place_seed = number(&place_text.to_lowercase());
+    let mut chance = number(&shot.id);
+    if let Some(seed) = seed {
+        for one in chosen.iter_mut().filter(|one| !one.is_cast) {
+            one.seed = number(&format!("{seed} {} {}", one.seed, one.prompt)) & 0xffff_ffff;
+        }
+        chance = number(&format!("{seed} {}", shot.id));
+    }
+    let layout = match seed {
+        Some(seed) => number(&format!("{seed} {place_seed}")),
+        None => place_seed,
+    };
+    let mut subjects = placed(chosen, ground, near, chance);
+    if seed.is_some() {
+        vary(&mut subjects, chance);
+    }
     PictureSpec {
         ground,
         light,
         weather,
         lighthouse: lighthouse && matches!(ground, PictureGround::Sea | PictureGround::Beach),
         papers: number(&format!("{}{}", script.style, script.title)) % 1000,
-        seed,
-        subjects: placed(chosen, ground, near, number(&shot.id)),
+        seed: layout & 0xffff_ffff,
+        negative: shot.negative.trim().to_owned(),
+        subjects,
+    }
+}
+
+/// Moves and sizes everybody a little, as `chance` says, and turns some around.
+fn vary(subjects: &mut [PictureSubject], chance: u64) {
+    for (at, subject) in subjects.iter_mut().enumerate() {
+        let drawn = number(&format!("{chance} {at}"));
+        let part = |shift: u32| ((drawn >> shift) % 1000) as f32 / 1000.0 - 0.5;
+        subject.centre = (subject.centre + 0.12 * part(8)).clamp(0.12, 0.88);
+        subject.size = (subject.size * (1.0 + 0.3 * part(24))).min(0.92);
+        subject.flipped ^= drawn % 2 == 1;
     }
 }
 
 /// Where everybody stands.
-fn placed(chosen: Chosen, ground: PictureGround, near: f32, chance: u64) -> Vec<PictureSubject> {
+fn placed(
+    chosen: Vec<Chosen>,
+    ground: PictureGround,
+    near: f32,
+    chance: u64,
+) -> Vec<PictureSubject> {
     let centres: &[f32] = match (chosen.len(), chance % 2) {
         (0 | 1, 0) => &[0.42],
         (0 | 1, _) => &[0.57],
@@ -322,7 +471,8 @@ fn placed(chosen: Chosen, ground: PictureGround, near: f32, chance: u64) -> Vec<
     );
     let shown = chosen.into_iter().zip(centres).enumerate();
     let mut subjects: Vec<PictureSubject> = shown
-        .map(|(at, ((figure, prompt, seed), centre))| {
+        .map(|(at, (one, centre))| {
+            let figure = one.figure;
             let size = (figure.size * near).min(0.92);
             let base = if floats || figure.flies {
                 0.5 + size / 2.0 - if figure.flies { 0.16 } else { 0.0 }
@@ -334,8 +484,8 @@ fn placed(chosen: Chosen, ground: PictureGround, near: f32, chance: u64) -> Vec<
                 0.9 + 0.02 * at as f32 + (near - 1.0).max(0.0) * 0.14
             };
             PictureSubject {
-                prompt,
-                seed,
+                prompt: one.prompt,
+                seed: one.seed,
                 centre: *centre,
                 base,
                 size,
@@ -345,6 +495,13 @@ fn placed(chosen: Chosen, ground: PictureGround, near: f32, chance: u64) -> Vec<
         .collect();
     subjects.sort_by(|a, b| a.base.total_cmp(&b.base));
     subjects
+}
+
+/// Whether nobody chose what the shot shows, so that a picture is drawn for it: a colour by rule is what there
+/// is without pictures.
+pub fn wants_picture(shot: &Shot) -> bool {
+    let chosen = shot.colour.is_some() && shot.by.get("colour") != Some(crate::By::Rule);
+    shot.picture.is_empty() && shot.video.is_none() && !chosen
 }
 
 #[cfg(test)]

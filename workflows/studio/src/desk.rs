@@ -11,6 +11,7 @@
 
 pub mod app;
 mod bindings;
+pub mod draw;
 pub mod events;
 pub mod export;
 pub mod list;

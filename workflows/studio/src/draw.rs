@@ -18,7 +18,7 @@ use crate::events::{StudioEvent, Watcher};
 use crate::{memory, models, studio};
 
 /// The picture model that comes with the program.
-const OWN_MODEL: &str = "sketch";
+pub(crate) const OWN_MODEL: &str = "sketch";
 /// What reads prompts for it.
 const OWN_TEXT_ENCODER: &str = "smollm2-135m-instruct-q4_1";
 /// Where it lies beside the program, from the program's folder or one above.
@@ -134,6 +134,15 @@ fn find(what: Option<&str>, hub: &Hub) -> Result<(String, PathBuf), StudioError>
         );
         StudioError::new(Code::NotFound, message)
     })
+}
+
+/// Whether pictures can be drawn here: our own model and what reads prompts for it are there.
+pub(crate) fn own_model_is_here() -> bool {
+    let Ok(hub) = models::hub() else {
+        return false;
+    };
+    let weights = find(None, &hub).is_ok_and(|(_, folder)| folder.join("config.json").is_file());
+    weights && hub.path(OWN_TEXT_ENCODER).is_some()
 }
 
 /// Strength without a mask, when none is asked for.

@@ -10,6 +10,7 @@ mod noting;
 mod pictures;
 mod range;
 mod reading;
+mod scouts;
 mod stills;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,8 @@ use self::noting::Noting;
 pub(crate) use self::pictures::{Look, PictureAsked, PictureMaker, PicturesWanted, prompt_of};
 pub(crate) use self::reading::{format_of, load_script};
 use self::reading::{lengths, lint, name_files, read_script};
+pub use self::scouts::{DrawWhat, DrawnTake, SCOUTS_MAX};
+pub(crate) use self::scouts::{PictureWanted, drawn_seed};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::library::Library;
@@ -361,15 +364,13 @@ impl Studio {
             library.pin(manifest.files.clone());
         }
         let format = format_of(&script)?;
-        let drawn = match wanted {
-            Wanted::Film => self.draw_pictures(&mut script, &format, watcher, cancel)?,
-            Wanted::Plan => FilmFiles::new(),
-        };
+        let (drawn, undrawn) =
+            self.drawn_for(wanted, &project, (&mut script, &format), watcher, cancel)?;
         let mut assets = lengths(&script, &format, &mut library)?;
         spoken.tell(&mut assets);
         let plan =
             flow_story::plan_film(&script, &format, &assets).map_err(|faults| faulty(&faults))?;
-        let mut files = all_files(&plan, library, drawn)?;
+        let mut files = all_files(&plan, library, drawn, &undrawn.waiting)?;
         if manifest.is_none() && !manner.as_they_are {
             for what in enlarge::choose(&plan, &mut files, &self.store)? {
                 watcher.event(StudioEvent::Warning { what });
@@ -377,6 +378,7 @@ impl Studio {
         }
         let names = self.names(&files)?;
         self.note_media(&plan, &files, &noting)?;
+        files.extend(undrawn.waiting.clone());
         let manifest = match manifest {
             Some(manifest) => manifest.clone(),
             None => manifest_of(request, &script, &files, &spoken)?,
@@ -387,9 +389,10 @@ impl Studio {
             burn_subtitles: manifest.burn_subtitles,
             loudness: manifest.loudness,
         };
-        let film = film_document(&plan, &files, &spoken.lines, &options, &self.fonts).map_err(
+        let mut film = film_document(&plan, &files, &spoken.lines, &options, &self.fonts).map_err(
             |error| StudioError::new(Code::BadInput, format!("cannot compile the film: {error}")),
         )?;
+        undrawn.join(&mut film.document);
         Ok(Prepared {
             project,
             film,
@@ -558,14 +561,16 @@ fn sources(plan: &FilmPlan) -> impl Iterator<Item = &SourceRef> {
     pictures.chain(plan.sounds.iter().flat_map(|planned| &planned.sources))
 }
 
-/// The files that a plan names: those that were drawn for it, the others looked for.
+/// The files that a plan names: those that were drawn for it, the others looked for, without those that wait
+/// to be drawn.
 fn all_files(
     plan: &FilmPlan,
     mut library: Library<'_>,
     drawn: FilmFiles,
+    waiting: &FilmFiles,
 ) -> Result<FilmFiles, StudioError> {
-    let given =
-        |source: &&SourceRef| source.kind != SourceKind::Speech && !drawn.contains_key(*source);
+    let is_drawn = |source: &SourceRef| drawn.contains_key(source) || waiting.contains_key(source);
+    let given = |source: &&SourceRef| source.kind != SourceKind::Speech && !is_drawn(source);
     for source in sources(plan).filter(given) {
         library.find(source)?;
     }

@@ -59,7 +59,7 @@ pub use engine_pipelines::{
 };
 pub use error::StudioError;
 pub use events::{NodeState, StudioEvent, Watcher};
-pub use film::{FilmReport, FilmRequest};
+pub use film::{DrawWhat, DrawnTake, FilmReport, FilmRequest, SCOUTS_MAX};
 pub use flow_nodes::LoudnessTarget;
 pub use flow_story::{FrameSize, Length, check_film_length};
 pub use join::{Commands, RunningStudio};

@@ -74,7 +74,11 @@ impl<'a> Library<'a> {
     /// the same.
     fn pinned(&self, source: &SourceRef) -> Option<Known> {
         let file = self.pinned.get(&file_name(source))?;
-        self.store.blob_path(&file.content).ok()?;
+        if self.store.blob_path(&file.content).is_err() {
+            // The cache was pruned; the project may still have the bytes.
+            let kept = self.project.db().media_path(&file.content).ok()?;
+            self.store.import(&kept, &file.media_type).ok()?;
+        }
         Some(Known {
             content: file.content,
             media_type: file.media_type.clone(),

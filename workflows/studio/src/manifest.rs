@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::film::{FilmReport, FilmRequest, Given};
+use crate::project::{EXTENSION, Project};
 use crate::studio::Studio;
 
 /// Newest form of the manifest that is read, and the one that is written.
@@ -155,6 +156,7 @@ impl Studio {
             let what = what.into();
             watcher.event(StudioEvent::Warning { what });
         }
+        self.bring_back(&manifest, of)?;
         let film = self.make(&request, Given::Manifest(&manifest), watcher, cancel)?;
         let hash = |path: &Path| {
             std::fs::File::open(path)
@@ -166,5 +168,29 @@ impl Studio {
             None => false,
         };
         Ok(RebuildReport { film, same })
+    }
+
+    /// Bring files that the cache lost back from the film's own project, where that lies beside it and nobody
+    /// has it open.
+    fn bring_back(&self, manifest: &Manifest, film: &Path) -> Result<(), StudioError> {
+        let lost = |file: &&ManifestFile| self.store.blob_path(&file.content).is_err();
+        let mut lost = manifest.files.values().filter(lost).peekable();
+        let folder = film.with_extension(EXTENSION);
+        if lost.peek().is_none() || !folder.join("project.db").is_file() {
+            return Ok(());
+        }
+        let project = match Project::open(&folder, false, "longtake rebuild", &self.clock) {
+            Ok(project) => project,
+            Err(error) => {
+                tracing::info!(%error, "the film's project is not looked into");
+                return Ok(());
+            }
+        };
+        for file in lost {
+            if let Ok(kept) = project.db().media_path(&file.content) {
+                self.store.import(&kept, &file.media_type)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -32,6 +32,21 @@ flow_story::texts! {
         RenderShots { shots: String, film: String } = "render_shots", "Render {shots} of {film}";
         DraftShots { shots: String, film: String } = "draft_shots", "Draft of {shots} of {film}";
         AnotherPicture { shot: String } = "another_picture", "Another picture for {shot}";
+        ChoosingPicture {} = "choosing_picture", "choosing a picture";
+        DrawingPicture { number: i64, count: i64, shot: String }
+            = "drawing_picture", "drawing picture {number} of {count}, for {shot}";
+        DrawOne { shot: String } = "draw_one", "Draw a picture for {shot}";
+        DrawScouts { count: i64, shot: String } = "draw_scouts", "Draw {count} scouts for {shot}";
+        DrawMissing { count: i64, film: String }
+            = "draw_missing", "Draw the {count} missing pictures of {film}";
+        NothingToDraw {} = "nothing_to_draw", "every shot has a picture, video or colour already";
+        DrawCount { most: i64, got: i64 }
+            = "draw_count", "expected 1 to {most} pictures, got {got}";
+        NoPictureModel {}
+            = "no_picture_model",
+            "the model that draws pictures is not here: fetch the default pack on page Models";
+        DrawnByOurs { shot: String, why: String }
+            = "drawn_by_ours", "shot {shot:?} is drawn by our own model: {why}";
         ExportTo { name: String } = "export_to", "Export {name}";
         FetchModel { name: String } = "fetch_model", "Fetch {name}";
         CheckModel { name: String } = "check_model", "Check {name}";

@@ -1,10 +1,12 @@
-import { Clapperboard, ImagePlus, PanelRight, Play, Plus, Trash2 } from "lucide-react";
+import { Brush, Clapperboard, ImagePlus, PanelRight, Play, Plus, Trash2 } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { edit as doEdit } from "../../api/edits";
+import { edit as doEdit, flush } from "../../api/edits";
 import { scriptNow, useProject } from "../../api/project";
 import { useQuery } from "../../api/queries";
 import type { Edit, ProjectState, RenderWhat } from "../../api/shapes";
+import { useCommand } from "../../api/useCommand";
+import { toast } from "../../app/toasts";
 import { useOffer } from "../../app/commands";
 import { setPrefs, usePrefs } from "../../app/prefs";
 import { useRoute } from "../../app/route";
@@ -49,6 +51,12 @@ function OpenBoard({ state }: { state: ProjectState }) {
   useQuery("queue.list", {});
   const shots = useMemo(() => script.scenes.flatMap((scene) => scene.shots), [script.scenes]);
   const chosen = selection?.kind === "shot" ? shots.find((shot) => shot.id === selection.id) : undefined;
+  const undrawn = shots.filter((shot) => !shot.picture && !shot.video && (!shot.colour || shot.by?.["colour"] === "rule")).length;
+  const draw = useCommand("takes.draw");
+  const drawMissing = async (): Promise<void> => {
+    await flush();
+    if ((await draw.run({ project, what: "missing" })) !== undefined) toast("info", t("board.drawing"));
+  };
   const missing = shots.filter((shot) => state.shots[shot.id]?.state !== "made").length;
 
   useEffect(() => {
@@ -78,6 +86,7 @@ function OpenBoard({ state }: { state: ProjectState }) {
   const group = t("pages.board");
   useOffer("board", [
     { id: "board.missing", title: t("board.make_missing", { count: missing }), group, icon: Play, keys: "Mod+Enter", enabled: missing > 0, run: () => setPlan("missing") },
+    { id: "board.draw_missing", title: t("board.draw_missing", { count: undrawn }), group, icon: Brush, enabled: undrawn > 0, run: () => void drawMissing() },
     { id: "board.all", title: t("board.make_all"), group, icon: Play, run: () => setPlan("all") },
     { id: "board.one", title: t("board.make_one"), group, icon: Play, keys: "Mod+Shift+Enter", enabled: !!chosen, run: () => chosen && setPlan({ shots: [chosen.id] }) },
     { id: "board.file", title: t("board.choose_file"), group, icon: ImagePlus, keys: "Mod+O", enabled: !!chosen, run: () => picker.current?.click() },
@@ -95,7 +104,12 @@ function OpenBoard({ state }: { state: ProjectState }) {
           <h1 className="sr-only">{t("pages.board")}</h1>
           <span className="numeric text-sm text-quiet">{t("board.counts", { shots: shots.length, made: shots.length - missing, time: clockText(state.film.secs) })}</span>
           <div className="grow" />
-          <Slider label={t("board.card_size")} className="w-28" value={cardPx} min={160} max={420} step={20} onChange={(card_px) => setPrefs({ card_px })} />
+          <Slider label={t("board.card_size")} className="w-24" value={cardPx} min={160} max={420} step={20} onChange={(card_px) => setPrefs({ card_px })} />
+          {undrawn > 0 && (
+            <Button size="sm" icon={Brush} busy={draw.busy} onClick={() => void drawMissing()}>
+              {t("board.draw_missing", { count: undrawn })}
+            </Button>
+          )}
           <Button size="sm" onClick={() => setPlan("all")}>
             {t("board.make_all")}
           </Button>

@@ -1,4 +1,4 @@
-import { CircleAlert, CircleCheck, CircleDashed, LoaderCircle, MessageSquare, Music2, Play, Video } from "lucide-react";
+import { Brush, CircleAlert, CircleCheck, CircleDashed, LoaderCircle, MessageSquare, Music2, Play, Video } from "lucide-react";
 import { memo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { Shot, ShotState, ShotStatus } from "../../api/shapes";
@@ -7,6 +7,7 @@ import { Thumb } from "../../parts/Thumb";
 import { cx } from "../../parts/cx";
 import type { Reorder } from "../../parts/useReorder";
 import { select } from "../story/selection";
+import { framingShown } from "./framing";
 
 interface Props {
   shot: Shot;
@@ -69,8 +70,14 @@ export const Card = memo(
           className={cx("block w-full overflow-hidden rounded-md border bg-panel text-left select-none", chosen ? "border-accent" : "border-line hover:border-line-strong", over && "outline-2 outline-accent")}
         >
           <div className="relative overflow-hidden bg-film" style={{ height: pictureHeight }}>
-            <Thumb hash={status?.picture} width={width > 320 ? 640 : 320} alt="" colour={shot.colour} fit={shot.fit === "contain" ? "contain" : "cover"} className="size-full" />
+            <Thumb hash={status?.picture} width={width > 320 ? 640 : 320} alt="" colour={status?.picture ? undefined : shot.colour} plain={status?.to_draw} fit={shot.fit === "contain" ? "contain" : "cover"} className="size-full" />
             {over && <span className="absolute inset-0 flex items-center justify-center bg-film/70 text-sm font-medium text-[#fff]">{t("board.drop_here")}</span>}
+            {status?.to_draw && !status.picture && (
+              <span className="absolute inset-0 flex items-center justify-center gap-1.5 px-3 text-center text-xs text-quiet">
+                <Brush className="size-3.5 shrink-0" strokeWidth={1.75} aria-hidden />
+                {t("board.to_draw")}
+              </span>
+            )}
             {status?.draft && <span className="absolute bottom-1.5 left-1.5 rounded-sm bg-film/75 px-1 text-xs leading-4.5 text-[#fff]">{t("board.draft")}</span>}
             <span className="numeric absolute right-1.5 bottom-1.5 rounded-sm bg-film/75 px-1 text-xs leading-4.5 text-[#fff]">{`${Number((status?.length_secs ?? 0).toFixed(1))} s`}</span>
           </div>
@@ -78,7 +85,7 @@ export const Card = memo(
             <div className="flex items-center gap-1.5 text-xs text-quiet">
               <state.icon className={cx("size-3.5", state.colour, status?.state === "running" && "animate-spin")} aria-hidden />
               <span className="numeric">{number}</span>
-              <span className="min-w-0 truncate">{shot.framing}</span>
+              <span className="min-w-0 truncate">{framingShown(t, shot.framing)}</span>
               <span className="grow" />
               {shot.video && <Video className="size-3.5" aria-hidden />}
               {shot.lines && shot.lines.length > 0 && <MessageSquare className="size-3.5" aria-hidden />}

@@ -19,6 +19,7 @@ import { JoinEditor } from "./JoinEditor";
 import { LinesEditor } from "./LinesEditor";
 import { MakingEditor } from "./MakingEditor";
 import { PictureEditor } from "./PictureEditor";
+import { FRAMINGS, framingKept, framingShown } from "./framing";
 import { Section } from "./Section";
 import { SoundsEditor } from "./SoundsEditor";
 import { TakesEditor } from "./TakesEditor";
@@ -71,16 +72,16 @@ export function Inspector({ state, shot, onChooseFile, onRender, onClose }: Prop
       </div>
       <TakesEditor project={project} shot={shot} aspect={aspect} />
       <PictureEditor state={state} shot={shot} edit={edit} onChooseFile={onChooseFile} />
-      <MakingEditor project={project} shot={shot} edit={edit} />
+      <MakingEditor state={state} shot={shot} edit={edit} />
       <Section title={t("shot.story")}>
         <div className="grid grid-cols-[minmax(0,1fr)_auto] gap-3">
-          <TextField label={t("shot.framing")} value={shot.framing ?? ""} placeholder={t("shot.framing_hint")} list="framings" onCommit={(text) => set("/framing", textOrNull(text))} />
+          <TextField label={t("shot.framing")} value={framingShown(t, shot.framing)} placeholder={t("shot.framing_hint")} list="framings" onCommit={(text) => set("/framing", textOrNull(framingKept(t, text)))} />
           <Labelled label={t("shot.length")} id={`length-${shot.id}`}>
             <LengthInput id={`length-${shot.id}`} label={t("shot.length")} value={shot.length} fps={fps} onCommit={(text) => set("/length", text)} className="h-8 rounded-md" />
           </Labelled>
         </div>
         <datalist id="framings">
-          {(["wide", "full", "medium", "close", "extreme", "shoulder", "insert"] as const).map((each) => (
+          {FRAMINGS.map((each) => (
             <option key={each} value={t(`framings.${each}`)} />
           ))}
         </datalist>

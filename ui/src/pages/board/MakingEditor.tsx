@@ -1,7 +1,7 @@
 import { Lock, LockOpen } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import { useQuery } from "../../api/queries";
-import type { Edit, Shot } from "../../api/shapes";
+import type { Edit, ProjectState, Shot } from "../../api/shapes";
 import { IconButton } from "../../parts/Button";
 import { Select, TextField } from "../../parts/Field";
 import { setShot, textOrNull } from "../story/changes";
@@ -9,8 +9,9 @@ import { Section } from "./Section";
 import { isSeed, parseSeed, seedText } from "./takes";
 
 /** What a shot's picture is made with: model, seed with its lock, what it must not show. */
-export function MakingEditor({ project, shot, edit }: { project: string; shot: Shot; edit: (change: Edit) => void }) {
+export function MakingEditor({ state, shot, edit }: { state: ProjectState; shot: Shot; edit: (change: Edit) => void }) {
   const { t } = useTranslation();
+  const { project, script } = state;
   const makers = useQuery("makers.list", {}).data ?? [];
   const takes = useQuery("takes.list", { project, shot: shot.id }).data ?? [];
   const { value, locked } = parseSeed(shot.seed);
@@ -27,10 +28,19 @@ export function MakingEditor({ project, shot, edit }: { project: string; shot: S
     value: each.default ? "" : each.id,
     label: each.ready ? name(each.id, each.name) : t("making.not_yet", { name: name(each.id, each.name) }),
   }));
+  // What Draw and Scouts use: the shot's model where that draws, else our own.
+  const drawer = model?.draws ? model : makers.find((each) => each.draws);
+  const scene = script.scenes.find((each) => each.shots.some((one) => one.id === shot.id));
+  const text = `${shot.depicts ?? ""} ${shot.action ?? ""}`.toLowerCase();
+  const seen = (script.cast ?? []).filter((each) => each.references?.length && (text.includes(each.name.toLowerCase()) || shot.lines?.some((line) => line.speaker === each.name)));
+  const places = (script.places ?? []).filter((each) => each.references?.length && each.id === scene?.place);
+  const referenced = drawer?.references ? [] : [...seen.map((each) => each.name), ...places.map((each) => each.name || each.id)];
   const hint = model ? model.why && <span className="text-warn">{model.why}</span> : shot.model && <span className="text-warn">{t("making.unknown_model")}</span>;
   return (
     <Section title={t("making.label")}>
       <Select label={t("making.model")} value={model?.default ? "" : (shot.model ?? "")} choices={choices} hint={hint || undefined} onChange={(id) => edit(setShot(shot.id, "/model", textOrNull(id)))} />
+      {drawer && !model?.draws && <p className="-mt-1 text-xs text-quiet">{t("making.draws_with", { name: drawer.name })}</p>}
+      {drawer && referenced.length > 0 && <p className="rounded-md bg-warn-wash px-3 py-2 text-sm text-warn">{t("making.no_references", { names: referenced.join(", "), model: drawer.name })}</p>}
       <div className="flex items-start gap-1">
         <div className="grow">
           <TextField
@@ -51,7 +61,7 @@ export function MakingEditor({ project, shot, edit }: { project: string; shot: S
         rows={2}
         value={shot.negative ?? ""}
         placeholder={t("making.negative_hint")}
-        hint={model?.id === "stills" ? t("making.negative_stills") : undefined}
+        hint={drawer?.negative ? t("making.negative_sketch") : t("making.negative_stills")}
         onCommit={(text) => edit(setShot(shot.id, "/negative", textOrNull(text)))}
       />
     </Section>

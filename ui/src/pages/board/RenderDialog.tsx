@@ -1,9 +1,10 @@
+import i18n, { type TFunction } from "i18next";
 import { Play } from "lucide-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { flush } from "../../api/edits";
 import { useQuery } from "../../api/queries";
-import type { RenderWhat } from "../../api/shapes";
+import type { RenderNode, RenderWhat } from "../../api/shapes";
 import { useCommand } from "../../api/useCommand";
 import { toast } from "../../app/toasts";
 import { go } from "../../app/route";
@@ -16,6 +17,15 @@ import { sayAll } from "../../text/say";
 
 const TONES = { reused: "good", will_run: "accent", unknown: "plain", will_fail: "bad" } as const;
 
+/** A step of a plan in words. */
+function stepName(t: TFunction, node: RenderNode): string {
+  const type = node.type_name.replaceAll(".", "_");
+  const rest = node.node.slice(node.node.indexOf(":") + 1);
+  // A subject's node holds its seed and words.
+  const what = node.shot ?? (node.type_name === "image.draw" ? (rest.split(":")[1] ?? rest).split(",")[0] : node.node.includes(":") ? rest : "");
+  return i18n.exists(`render.types.${type}`) ? t(`render.types.${type as "film_segment"}`, { what }).trim() : node.node;
+}
+
 /** What will run and how long it takes, before it runs. */
 export function RenderDialog({ what, project, onClose }: { what: RenderWhat; project: string; onClose: () => void }) {
   const { t } = useTranslation();
@@ -25,6 +35,7 @@ export function RenderDialog({ what, project, onClose }: { what: RenderWhat; pro
   const plan = useQuery("render.plan", { project, what, draft });
   const start = useCommand("render.start");
   const { data } = plan;
+  const toDraw = data?.nodes.filter((node) => node.type_name === "picture.compose" && node.state !== "reused").length ?? 0;
   const run = async (): Promise<void> => {
     await flush();
     if ((await start.run({ project, what, draft })) === undefined) return;
@@ -67,6 +78,7 @@ export function RenderDialog({ what, project, onClose }: { what: RenderWhat; pro
               {figure(t("render.reused"), String(data.reused))}
               {figure(t("render.time"), data.predicted_secs === undefined ? t("render.not_measured") : `≈ ${waitText(data.predicted_secs)}`)}
             </dl>
+            {toDraw > 0 && <p className="text-sm text-quiet">{t("render.to_draw", { count: toDraw })}</p>}
             {data.warnings.map((warning) => (
               <p key={warning.text} className="rounded-md bg-warn-wash px-3 py-2 text-sm text-warn">
                 {sayAll(warning)}
@@ -79,7 +91,7 @@ export function RenderDialog({ what, project, onClose }: { what: RenderWhat; pro
                 {data.nodes.map((node) => (
                   <li key={node.node} className="flex items-center justify-between gap-3 py-0.5">
                     <span className="min-w-0 truncate text-text">
-                      {node.node}
+                      {stepName(t, node)}
                       {node.why && <span className="text-quiet"> — {node.why}</span>}
                     </span>
                     <Badge tone={TONES[node.state]}>{t(`render.states.${node.state}`)}</Badge>

@@ -1,12 +1,14 @@
-import { Check, Columns2, ImagePlus, Trash2 } from "lucide-react";
-import { useState } from "react";
+import { Brush, Check, ChevronDown, Columns2, Images, Trash2 } from "lucide-react";
+import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { flush } from "../../api/edits";
 import { useQuery } from "../../api/queries";
 import type { Shot, Take } from "../../api/shapes";
 import { useCommand } from "../../api/useCommand";
 import { toast } from "../../app/toasts";
+import { jobError } from "../../text/say";
 import { Button, IconButton } from "../../parts/Button";
+import { Menu } from "../../parts/Menu";
 import { Thumb } from "../../parts/Thumb";
 import { cx } from "../../parts/cx";
 import { SkeletonRows } from "../../parts/states";
@@ -15,7 +17,10 @@ import { JobLine } from "../story/JobLine";
 import { CompareDialog } from "./CompareDialog";
 import { Section } from "./Section";
 import { Stars } from "./Stars";
-import { detail, madeBy, origin } from "./takes";
+import { detail, madeBy, origin, parseSeed } from "./takes";
+
+/** How many pictures can be drawn at once to choose from. */
+const SCOUTS = [2, 3, 4, 6, 8];
 
 /** What a page does with takes of a shot. */
 export function useTakes(project: string, shot: string) {
@@ -90,28 +95,52 @@ export function TakesEditor({ project, shot, aspect }: { project: string; shot: 
   const { takes, choose, rate, remove } = useTakes(project, shot.id);
   const [comparing, setComparing] = useState(false);
   const make = useCommand("takes.make");
+  const draw = useCommand("takes.draw");
+  const makers = useQuery("makers.list", {}).data ?? [];
+  const locked = parseSeed(shot.seed).locked;
+  const model = makers.find((each) => (shot.model ? each.id === shot.model : each.default));
   const { job, follow } = useJob((ended) => {
     takes.again();
-    if (ended.state === "failed") toast("bad", ended.error ?? t("common.failed"));
-    if (ended.result?.type !== "take") return;
-    if (!ended.result.new) toast("warn", t("takes.same_again"));
+    if (ended.state === "failed") toast("bad", jobError(ended) ?? t("common.failed"));
+    if (ended.result?.type === "take" && !ended.result.new) toast("warn", t("takes.same_again"));
+    if (ended.result?.type !== "drawn") return;
+    const fresh = ended.result.takes.filter((take) => take.new && take.kept).length;
+    if (ended.result.takes.some((take) => !take.kept)) toast("warn", t("takes.shot_gone"));
+    else if (fresh === 0) toast("warn", t("takes.same_again"));
+    else toast("good", t("takes.drawn", { count: fresh }));
   });
   const another = async (): Promise<void> => {
     await flush();
     const started = await make.run({ project, shot: shot.id });
     if (started) follow(started.job);
   };
+  const drawSome = async (count: number): Promise<void> => {
+    await flush();
+    const started = await draw.run({ project, what: { shots: [shot.id] }, count });
+    if (started) follow(started.job);
+  };
+  // Each picture of several is a take as soon as it is drawn.
+  const drawnAt = job ? Math.floor(job.done / 100) : 0;
+  useEffect(() => {
+    if (drawnAt > 0) takes.again();
+  }, [drawnAt]);
+  const busy = make.busy || draw.busy || job !== undefined;
   const list = takes.data ?? [];
   return (
     <Section
       title={t("takes.label")}
       aside={
-        <div className="flex gap-1.5">
-          <Button size="sm" look="quiet" icon={Columns2} disabled={list.length < 2} onClick={() => setComparing(true)}>
-            {t("takes.compare")}
-          </Button>
-          <Button size="sm" icon={ImagePlus} busy={make.busy || job !== undefined} onClick={() => void another()}>
-            {t("takes.make")}
+        <div className="flex items-center gap-1.5">
+          <IconButton icon={Columns2} size="sm" label={t("takes.compare")} disabled={list.length < 2} onClick={() => setComparing(true)} />
+          {!model?.draws && <IconButton icon={Images} size="sm" label={t("takes.make")} disabled={busy} onClick={() => void another()} />}
+          <Menu items={SCOUTS.map((count) => ({ label: t("takes.scouts_of", { count }), icon: Brush, onPick: () => void drawSome(count) }))}>
+            <Button size="sm" disabled={busy || locked} title={locked ? t("takes.scouts_locked") : undefined}>
+              {t("takes.scouts")}
+              <ChevronDown className="size-3.5" aria-hidden />
+            </Button>
+          </Menu>
+          <Button size="sm" icon={Brush} busy={busy} onClick={() => void drawSome(1)}>
+            {t("takes.draw")}
           </Button>
         </div>
       }

@@ -11,7 +11,7 @@ export function origin(t: TFunction, take: Take): string {
     case "stills":
       return t("takes.chosen_still");
     case "model":
-      return take.model ?? "";
+      return t("takes.by_model");
   }
 }
 

@@ -13,6 +13,7 @@ import { LineRow } from "./LineRow";
 import { LintLines } from "./LintLines";
 import { addLine, setShot, textOrNull } from "./changes";
 import { useStory } from "./context";
+import { framingKept, framingShown } from "../board/framing";
 import { select } from "./selection";
 import { useRowMenu } from "./useRowMenu";
 
@@ -52,11 +53,11 @@ export const ShotRow = memo(function ShotRow({ shot, number, cast, fps, status, 
         <div className="flex items-center gap-2">
           <GrowText
             label={t("shot.framing")}
-            value={shot.framing ?? ""}
+            value={framingShown(t, shot.framing)}
             placeholder={t("shot.framing_hint")}
             single
             className="grow text-sm text-quiet"
-            onCommit={(text) => edit(setShot(shot.id, "/framing", textOrNull(text)))}
+            onCommit={(text) => edit(setShot(shot.id, "/framing", textOrNull(framingKept(t, text))))}
           />
           <LengthInput label={t("shot.length")} value={shot.length} fps={fps} onCommit={(length) => edit(setShot(shot.id, "/length", length))} />
           <IconButton icon={MessageSquarePlus} size="sm" label={t("story.add_line")} onClick={() => edit(addLine(shot, undefined, lines.at(-1)?.speaker ?? ""))} />

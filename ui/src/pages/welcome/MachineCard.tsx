@@ -22,6 +22,7 @@ export function MachineCard() {
   const can = [
     { key: "language_model", on: ready.language_model },
     { key: "voice", on: ready.voice },
+    { key: "pictures", on: ready.pictures },
     { key: "upscaler", on: ready.upscaler },
   ] as const;
   return (

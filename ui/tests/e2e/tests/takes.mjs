@@ -42,7 +42,7 @@ export const takes = [
       const [first] = await takes();
       assert.equal(first.chosen, true);
       const count = (await takes()).length;
-      await side.getByRole("button", { name: "Make another" }).click();
+      await side.getByRole("button", { name: "Choose another of the project's pictures" }).click();
       const more = await until(takes, (list) => list.length === count + 1, "there is one take more");
       assert.equal(more.find((take) => take.chosen).take, first.take);
       const made = more.at(-1);
@@ -72,7 +72,7 @@ export const takes = [
     async run({ page, api, ...rest }) {
       const { side, takes } = await chosenShot({ page, api, ...rest });
       if ((await takes()).length < 2) {
-        await side.getByRole("button", { name: "Make another" }).click();
+        await side.getByRole("button", { name: "Choose another of the project's pictures" }).click();
         await until(takes, (list) => list.length >= 2, "there are two takes");
       }
       await side.getByRole("button", { name: "Compare" }).click();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine_base::{CancelToken, Code};
 use flow_studio::{
-    Command as StudioCommand, Edit, Kind, PremiseRequest, RewriteRequest, ScriptChange,
+    Command as StudioCommand, DrawWhat, Edit, Kind, PremiseRequest, RewriteRequest, ScriptChange,
     StudioError, System, Watcher,
 };
 use serde_json::{Value, json};
@@ -71,6 +71,19 @@ pub(super) fn project(
             flow_studio::take_from(script, accept.parse()?)?,
         ),
         ProjectCommand::Rewrite(args) => return rewrite(cli, args, cancel),
+        ProjectCommand::Draw {
+            project,
+            shots,
+            missing,
+            count,
+        } => {
+            let what = if *missing {
+                DrawWhat::Missing
+            } else {
+                DrawWhat::Shots(shots.clone())
+            };
+            return draw(cli, project, &what, *count, cancel);
+        }
         ProjectCommand::Undo { project, yes } => {
             if !yes {
                 check_undo(project)?;
@@ -85,6 +98,33 @@ pub(super) fn project(
         say_json(&answer);
     } else if !cli.quiet {
         say(&in_words(asked, &answer));
+    }
+    Ok(0)
+}
+
+/// Draw pictures for shots and say which.
+fn draw(
+    cli: &Cli,
+    project: &Path,
+    what: &DrawWhat,
+    count: u32,
+    cancel: &CancelToken,
+) -> Result<u8, StudioError> {
+    let bars = Arc::new(Bars::new(cli.quiet || cli.json));
+    let watcher: Arc<dyn Watcher> = Arc::clone(&bars) as Arc<dyn Watcher>;
+    let drawn = studio(cli)?.draw_for(project, what, Some(count), &watcher, cancel);
+    bars.finish();
+    let drawn = drawn?;
+    if cli.json {
+        say_json(&json!({ "takes": drawn }));
+    } else if !cli.quiet {
+        for take in &drawn {
+            let same = if take.new { "" } else { ", the same as before" };
+            say(&format!(
+                "{}: drawn from seed {}{same}",
+                take.shot, take.seed
+            ));
+        }
     }
     Ok(0)
 }
@@ -120,6 +160,7 @@ fn in_words(asked: &ProjectCommand, answer: &Value) -> String {
         | ProjectCommand::Show { .. }
         | ProjectCommand::Diff { .. }
         | ProjectCommand::Take { .. }
+        | ProjectCommand::Draw { .. }
         | ProjectCommand::Rewrite(_) => match answer["changed"].as_u64() {
             Some(0) => "it was so already".into(),
             _ => "changed".into(),

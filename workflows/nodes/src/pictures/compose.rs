@@ -188,11 +188,16 @@ pub fn picture_document(
     let mut nodes = BTreeMap::new();
     for (name, spec) in specs {
         let links = spec.subjects.iter().map(|subject| {
-            let id = format!("subject:{:08x}:{}", subject.seed, subject.prompt);
-            let widgets = BTreeMap::from([
+            let mut id = format!("subject:{:08x}:{}", subject.seed, subject.prompt);
+            let mut widgets = BTreeMap::from([
                 ("prompt".to_owned(), Datum::from(subject.prompt.as_str())),
                 ("seed".to_owned(), Datum::from(subject.seed)),
             ]);
+            if !spec.negative.is_empty() {
+                id = format!("{id}:without {}", spec.negative);
+                let negative = Datum::from(spec.negative.as_str());
+                widgets.insert("negative".to_owned(), negative);
+            }
             document
                 .nodes
                 .insert(id.clone(), node("image.draw", widgets, BTreeMap::new()));
@@ -228,3 +233,6 @@ pub fn picture_document(
     }
     Ok((document, nodes))
 }
+
+#[cfg(test)]
+mod tests;

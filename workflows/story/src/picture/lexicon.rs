@@ -15,6 +15,10 @@ pub(super) struct Figure {
     pub(super) is_bust: bool,
     pub(super) flies: bool,
     pub(super) swims: bool,
+    /// Acts by itself: a text that names nothing may mean it.
+    pub(super) lives: bool,
+    /// Does not fit into a room.
+    pub(super) outdoors: bool,
 }
 
 const fn thing(prompt: &'static str, size: f32) -> Figure {
@@ -25,20 +29,36 @@ const fn thing(prompt: &'static str, size: f32) -> Figure {
         is_bust: false,
         flies: false,
         swims: false,
+        lives: false,
+        outdoors: false,
+    }
+}
+
+const fn animal(prompt: &'static str, size: f32) -> Figure {
+    Figure {
+        lives: true,
+        ..thing(prompt, size)
+    }
+}
+
+const fn large(prompt: &'static str, size: f32) -> Figure {
+    Figure {
+        outdoors: true,
+        ..thing(prompt, size)
     }
 }
 
 const fn person(prompt: &'static str, size: f32) -> Figure {
     Figure {
         dressed: true,
-        ..thing(prompt, size)
+        ..animal(prompt, size)
     }
 }
 
 const fn bust(prompt: &'static str) -> Figure {
     Figure {
         is_bust: true,
-        ..thing(prompt, 0.52)
+        ..animal(prompt, 0.52)
     }
 }
 
@@ -49,10 +69,33 @@ const fn flier(prompt: &'static str, size: f32) -> Figure {
     }
 }
 
+/// A bird or an insect.
+const fn winged(prompt: &'static str, size: f32) -> Figure {
+    Figure {
+        lives: true,
+        ..flier(prompt, size)
+    }
+}
+
+/// What flies and does not fit into a room.
+const fn craft(prompt: &'static str, size: f32) -> Figure {
+    Figure {
+        outdoors: true,
+        ..flier(prompt, size)
+    }
+}
+
 const fn swimmer(prompt: &'static str, size: f32) -> Figure {
     Figure {
         swims: true,
-        ..thing(prompt, size)
+        ..animal(prompt, size)
+    }
+}
+
+const fn vessel(prompt: &'static str, size: f32) -> Figure {
+    Figure {
+        swims: true,
+        ..large(prompt, size)
     }
 }
 
@@ -63,8 +106,8 @@ pub(super) const WOMAN: Figure = person("a woman walking", 0.56);
 pub(super) const FIGURES: &[(&[&str], Figure)] = &[
     (&["robot", "android", "automaton"], bust("a robot")),
     (&["astronaut", "cosmonaut"], bust("an astronaut")),
-    (&["ghost", "phantom"], thing("a ghost", 0.44)),
-    (&["alien"], thing("an alien", 0.42)),
+    (&["ghost", "phantom"], animal("a ghost", 0.44)),
+    (&["alien"], animal("an alien", 0.42)),
     (&["mermaid"], swimmer("a mermaid", 0.5)),
     (&["fairy"], person("a fairy", 0.46)),
     (
@@ -78,6 +121,7 @@ pub(super) const FIGURES: &[(&[&str], Figure)] = &[
     (
         &[
             "boy",
+            "children",
             "son",
             "child",
             "kid",
@@ -91,6 +135,7 @@ pub(super) const FIGURES: &[(&[&str], Figure)] = &[
     (
         &[
             "woman",
+            "women",
             "mother",
             "sister",
             "wife",
@@ -125,6 +170,7 @@ pub(super) const FIGURES: &[(&[&str], Figure)] = &[
     (
         &[
             "man",
+            "men",
             "father",
             "brother",
             "husband",
@@ -173,59 +219,56 @@ pub(super) const FIGURES: &[(&[&str], Figure)] = &[
 pub(super) const THINGS: &[(&[&str], Figure)] = &[
     (
         &["boat", "rowboat", "dinghy", "sailboat", "yacht"],
-        swimmer("a sailboat", 0.4),
+        vessel("a sailboat", 0.4),
     ),
     (
         &["ship", "ferry", "vessel", "steamer"],
-        swimmer("a ship", 0.5),
+        vessel("a ship", 0.5),
     ),
     (&["whale"], swimmer("a whale", 0.45)),
     (&["dolphin"], swimmer("a dolphin", 0.36)),
     (&["fish"], swimmer("a fish", 0.26)),
-    (&["cat", "kitten"], thing("a cat", 0.3)),
-    (&["dog", "puppy", "hound"], thing("a dog", 0.32)),
-    (&["horse", "pony", "mare"], thing("a horse", 0.46)),
-    (&["sheep", "lamb", "flock"], thing("an ewe", 0.32)),
-    (&["goat"], thing("a goat", 0.34)),
-    (&["cow", "cattle"], thing("a cow", 0.4)),
-    (&["pig"], thing("a pig", 0.3)),
-    (&["fox"], thing("a fox", 0.32)),
-    (&["wolf", "wolves"], thing("a wolf", 0.36)),
-    (&["bear"], thing("a bear", 0.4)),
-    (&["rabbit", "hare"], thing("a rabbit", 0.26)),
-    (&["mouse", "mice"], thing("a mouse", 0.22)),
-    (&["elephant"], thing("an elephant", 0.5)),
-    (&["owl"], flier("an owl", 0.24)),
+    (&["cat", "kitten"], animal("a cat", 0.3)),
+    (&["dog", "puppy", "hound"], animal("a dog", 0.32)),
+    (&["horse", "pony", "mare"], animal("a horse", 0.46)),
+    (&["sheep", "lamb", "flock"], animal("an ewe", 0.32)),
+    (&["goat"], animal("a goat", 0.34)),
+    (&["cow", "cattle"], animal("a cow", 0.4)),
+    (&["pig"], animal("a pig", 0.3)),
+    (&["fox"], animal("a fox", 0.32)),
+    (&["wolf", "wolves"], animal("a wolf", 0.36)),
+    (&["bear"], animal("a bear", 0.4)),
+    (&["rabbit", "hare"], animal("a rabbit", 0.26)),
+    (&["mouse", "mice"], animal("a mouse", 0.22)),
+    (&["elephant"], animal("an elephant", 0.5)),
+    (&["owl"], winged("an owl", 0.24)),
     (
         &[
             "bird", "gull", "seagull", "pigeon", "dove", "crow", "sparrow",
         ],
-        flier("a dove", 0.22),
+        winged("a dove", 0.22),
     ),
-    (&["butterfly"], flier("a butterfly", 0.2)),
-    (&["bee"], flier("a honeybee", 0.2)),
-    (&["dragon"], thing("a dragon", 0.52)),
+    (&["butterfly"], winged("a butterfly", 0.2)),
+    (&["bee"], winged("a honeybee", 0.2)),
+    (&["dragon"], animal("a dragon", 0.52)),
     (&["kite"], flier("a kite", 0.24)),
     (&["balloon"], flier("a balloon", 0.26)),
     (
         &["plane", "airplane", "aeroplane"],
-        flier("an airplane", 0.36),
+        craft("an airplane", 0.36),
     ),
-    (&["helicopter"], flier("a helicopter", 0.36)),
+    (&["helicopter"], craft("a helicopter", 0.36)),
     (
         &["rocket", "spaceship", "spacecraft"],
-        flier("a rocket", 0.4),
+        craft("a rocket", 0.4),
     ),
-    (&["satellite", "station"], flier("a satellite", 0.34)),
-    (
-        &["train", "locomotive", "railway"],
-        thing("a locomotive", 0.52),
-    ),
-    (&["tram"], thing("a tram car", 0.46)),
-    (&["bus"], thing("a bus", 0.48)),
-    (&["car", "taxi"], thing("a car", 0.4)),
-    (&["truck", "van", "lorry"], thing("a truck", 0.46)),
-    (&["tractor"], thing("a tractor", 0.44)),
+    (&["satellite", "spacestation"], craft("a satellite", 0.34)),
+    (&["train", "locomotive"], large("a locomotive", 0.52)),
+    (&["tram"], large("a tram car", 0.46)),
+    (&["bus"], large("a bus", 0.48)),
+    (&["car", "taxi"], large("a car", 0.4)),
+    (&["truck", "van", "lorry"], large("a truck", 0.46)),
+    (&["tractor"], large("a tractor", 0.44)),
     (&["bicycle", "bike"], thing("a bicycle", 0.36)),
     (&["violin", "fiddle"], thing("a violin", 0.3)),
     (&["guitar"], thing("a guitar", 0.34)),
@@ -244,9 +287,13 @@ pub(super) const THINGS: &[(&[&str], Figure)] = &[
         &["scroll", "message", "note", "page", "paper"],
         thing("a scroll", 0.24),
     ),
-    (&["bottle"], thing("a baby bottle", 0.24)),
+    (
+        &["bottle", "flask"],
+        thing("a bottle with popping cork", 0.26),
+    ),
     (&["key"], thing("a key", 0.2)),
-    (&["lantern", "lamp"], thing("a diya lamp", 0.22)),
+    (&["lantern"], thing("a red paper lantern", 0.26)),
+    (&["lamp", "bulb"], thing("a light bulb", 0.22)),
     (&["candle"], thing("a candle", 0.22)),
     (&["radio"], thing("a radio", 0.28)),
     (&["telephone", "phone"], thing("a telephone", 0.24)),
@@ -256,10 +303,8 @@ pub(super) const THINGS: &[(&[&str], Figure)] = &[
     (&["suitcase", "luggage", "bag"], thing("a luggage", 0.28)),
     (&["hat"], thing("a top hat", 0.22)),
     (&["crown"], thing("a crown", 0.22)),
-    (
-        &["ring", "jewel", "gem", "diamond"],
-        thing("a gem stone", 0.2),
-    ),
+    (&["jewel", "gem", "diamond"], thing("a gem stone", 0.2)),
+    (&["ring"], thing("a ring", 0.18)),
     (&["sword"], thing("a dagger", 0.28)),
     (&["bell"], thing("a bell", 0.24)),
     (&["door"], thing("a door", 0.46)),
@@ -278,23 +323,22 @@ pub(super) const THINGS: &[(&[&str], Figure)] = &[
         thing("a tulip", 0.28),
     ),
     (&["sunflower"], thing("a sunflower", 0.3)),
-    (
-        &["plant", "garden", "seedling", "seed", "sprout"],
-        thing("a potted plant", 0.28),
-    ),
+    (&["seedling", "seed", "sprout"], thing("a seedling", 0.22)),
+    (&["plant"], thing("a potted plant", 0.28)),
     (&["mushroom"], thing("a mushroom", 0.24)),
-    (&["tree", "oak"], thing("a deciduous tree", 0.5)),
+    (&["tree", "oak"], large("a deciduous tree", 0.5)),
     (&["snowman"], thing("a snowman without snow", 0.42)),
-    (&["castle"], thing("a castle", 0.5)),
-    (&["house", "cottage", "hut"], thing("a house", 0.46)),
-    (&["tent"], thing("a tent", 0.4)),
+    (&["castle"], large("a castle", 0.5)),
+    (&["house", "cottage", "hut"], large("a house", 0.46)),
+    (&["tent"], large("a tent", 0.4)),
     (&["anchor"], thing("an anchor", 0.28)),
     (&["telescope"], thing("a telescope", 0.36)),
     (&["fire", "campfire", "flame"], thing("fire", 0.28)),
     (&["star"], flier("a star", 0.2)),
+    (&["present", "gift"], thing("a wrapped gift", 0.26)),
     (
-        &["present", "gift", "parcel", "box"],
-        thing("a wrapped gift", 0.26),
+        &["parcel", "box", "crate", "package"],
+        thing("a package", 0.26),
     ),
 ];
 

@@ -13,7 +13,7 @@ use super::state::OpenProject;
 use super::{Desk, lock};
 use crate::error::StudioError;
 use crate::library::{Known, setting_of};
-use crate::{config, models};
+use crate::{config, draw, models};
 
 /// The machine that does the work.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
@@ -39,6 +39,8 @@ pub struct Ready {
     pub language_model: bool,
     /// Lines can be spoken.
     pub voice: bool,
+    /// Pictures can be drawn for shots.
+    pub pictures: bool,
     /// Pictures can be made twice as large.
     pub upscaler: bool,
 }
@@ -207,6 +209,7 @@ fn state(desk: &Desk, _: NoArgs) -> Result<AppState, StudioError> {
         ready: Ready {
             language_model: by_server || here(ModelKind::Text),
             voice: here(ModelKind::Speech) && here(ModelKind::Runtime),
+            pictures: draw::own_model_is_here(),
             upscaler: here(ModelKind::Upscale),
         },
         models_folder: engine_hub::models_folder()?,

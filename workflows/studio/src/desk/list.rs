@@ -12,7 +12,7 @@ use engine_base::Code;
 
 use super::Schemas;
 use super::{
-    Desk, app, export, models, project, proxy, queue, relink, render, settings, story, takes,
+    Desk, app, draw, export, models, project, proxy, queue, relink, render, settings, story, takes,
 };
 use crate::error::StudioError;
 
@@ -219,6 +219,7 @@ pub fn all() -> Vec<CommandEntry> {
         story::commands(),
         render::commands(),
         takes::commands(),
+        draw::commands(),
         queue::commands(),
         models::commands(),
         export::commands(),

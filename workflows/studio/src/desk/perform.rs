@@ -16,7 +16,7 @@ use super::render::{RenderArgs, RenderWhat};
 use super::state::{DRAFTS, OpenProject, PREMISE, PROPOSAL};
 use super::story::{HearArgs, WriteArgs};
 use super::worker::request;
-use super::{Desk, proxy, rewriting, takes};
+use super::{Desk, draw, proxy, rewriting, takes};
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
 use crate::film::{FilmRequest, Given, Manner, PicturesWanted, format_of};
@@ -37,6 +37,7 @@ pub(super) fn perform(
         "voice.hear" => hear(desk, &request(row)?, watcher, cancel),
         "render.start" => render(desk, &request(row)?, watcher, cancel),
         "takes.make" => takes::perform(desk, &request(row)?, watcher, cancel),
+        "takes.draw" => draw::perform(desk, &request(row)?, watcher, cancel),
         "export.start" => write_film(desk, &request(row)?, watcher, cancel),
         "media.proxy" => proxy::make(desk, &request(row)?, watcher, cancel),
         "models.pull" => pull(&request(row)?, watcher, cancel),

@@ -9,6 +9,7 @@ use ts_rs::TS;
 use super::Desk;
 use super::list::{CommandEntry, CommandKind, Done, NoArgs};
 use crate::error::StudioError;
+use crate::film::DrawnTake;
 use crate::say::Said;
 
 /// What becomes of a job.
@@ -137,6 +138,11 @@ pub enum JobResult {
         kept: bool,
         /// Whether the shot did not have it before.
         new: bool,
+    },
+    /// `takes.draw`.
+    Drawn {
+        /// The pictures, in the order in which they were drawn.
+        takes: Vec<DrawnTake>,
     },
     /// `export.start`.
     Export {

@@ -118,7 +118,10 @@ fn plan(desk: &Desk, args: RenderArgs) -> Result<RenderPlan, StudioError> {
         desk.studio.plan_pictures(&open.project, &wanted)?
     };
     let node = |node: PlannedNode| RenderNode {
-        shot: node.node.strip_prefix("segment:").map(str::to_owned),
+        shot: ["segment:", "picture:"]
+            .iter()
+            .find_map(|kind| node.node.strip_prefix(kind))
+            .map(str::to_owned),
         node: node.node,
         type_name: node.type_name,
         state: node.state,

@@ -297,13 +297,15 @@ fn shots(
             None => ShotState::Failed,
         };
         let why = seen.and_then(|seen| seen.why.as_ref());
+        let chosen = pictures.get(file).and_then(|file| file.hash.clone());
         let status = ShotStatus {
             state,
             why: why.map(|said| said.text.clone()),
             why_coded: why.and_then(|said| said.coded.clone()),
             start_secs: secs(first, format.fps),
             length_secs: secs(length, format.fps),
-            picture: pictures.get(file).and_then(|file| file.hash.clone()),
+            picture: chosen.or_else(|| Some(seen?.drawn?.to_hex())),
+            to_draw: seen.is_some_and(|seen| seen.to_draw),
             made: seen.and_then(|seen| Some(seen.made?.to_hex())),
             draft: seen.is_some_and(|seen| seen.is_draft),
         };
@@ -325,6 +327,14 @@ pub(super) enum Running {
 }
 
 impl Running {
+    pub(super) fn add(&mut self, more: impl IntoIterator<Item = String>) {
+        match self {
+            Self::All => {}
+            Self::Shots(shots) => shots.extend(more),
+            Self::Nothing => *self = Self::Shots(more.into_iter().collect()),
+        }
+    }
+
     fn covers(&self, shot: &str) -> bool {
         match self {
             Self::Nothing => false,

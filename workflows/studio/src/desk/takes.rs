@@ -15,14 +15,16 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::Desk;
+use super::draw::{self, DrawArgs};
 use super::list::{CommandEntry, CommandKind, NoArgs};
 use super::project::{Edited, edited};
 use super::queue::{JobResult, JobStarted};
 use super::worker::kept;
 use crate::command::Edit;
+use crate::draw::own_model_is_here;
 use crate::error::StudioError;
 use crate::events::{StudioEvent, Watcher};
-use crate::film::{PictureAsked, PictureMaker, prompt_of};
+use crate::film::{DrawWhat, PictureAsked, PictureMaker, drawn_seed, prompt_of};
 use crate::models;
 pub use crate::project::takes::{Take, TakeBy, TakeKind, TakeMade};
 use crate::say::Say;
@@ -88,7 +90,16 @@ pub struct PictureModel {
     pub why: Option<String>,
     /// Whether shots that name no model use it.
     pub default: bool,
+    /// Whether it draws new pictures; otherwise it chooses among those that are there.
+    pub draws: bool,
+    /// Whether it heeds what a picture must not show.
+    pub negative: bool,
+    /// Whether it looks at reference pictures of people and places.
+    pub references: bool,
 }
+
+/// What people call the small model of our own.
+const SKETCH_NAME: &str = "Sketch";
 
 /// Commands of this page.
 pub(super) fn commands() -> Vec<CommandEntry> {
@@ -163,7 +174,14 @@ fn make(desk: &Desk, args: MakeArgs) -> Result<JobStarted, StudioError> {
     let shot = script.shots().find(|shot| shot.id == args.shot);
     let shot = shot.ok_or_else(|| no_shot(&args.shot))?;
     // Refused here, where a person looks, and not later in the queue.
-    PictureMaker::named(&shot.model)?;
+    if PictureMaker::named(&shot.model)? == PictureMaker::Drawn {
+        let args = DrawArgs {
+            project: args.project,
+            what: DrawWhat::Shots(vec![args.shot]),
+            count: None,
+        };
+        return draw::draw(desk, args);
+    }
     let title = Say::AnotherPicture {
         shot: shot.id.clone(),
     };
@@ -174,13 +192,6 @@ fn make(desk: &Desk, args: MakeArgs) -> Result<JobStarted, StudioError> {
 
 fn no_shot(id: &str) -> StudioError {
     StudioError::new(Code::NotFound, format!("there is no shot called {id:?}"))
-}
-
-/// A seed for one more take of a shot that had `count`.
-fn drawn_seed(row: &str, count: usize) -> u64 {
-    let drawn = ContentHash::of(format!("seed of take {count} of {row}").as_bytes());
-    let [a, b, c, d, ..] = *drawn.as_bytes();
-    u64::from(u32::from_be_bytes([a, b, c, d]))
 }
 
 /// Make a picture for a shot and add it to its takes.
@@ -195,6 +206,17 @@ pub(super) fn perform(
     let shot = script.shots().find(|shot| shot.id == args.shot);
     let shot = shot.ok_or_else(|| no_shot(&args.shot))?;
     let maker = PictureMaker::named(&shot.model)?;
+    if maker == PictureMaker::Drawn {
+        // The shot was given to another model since it was asked for.
+        let what = DrawWhat::Shots(vec![shot.id.clone()]);
+        let wanted = desk
+            .studio
+            .pictures_wanted(&open.project, &what, None, &|_row| 0)?;
+        let takes = desk
+            .studio
+            .draw_takes(&open.project, &wanted, watcher, cancel)?;
+        return Ok(JobResult::Drawn { takes });
+    }
     let (row, ever) = open.project.takes_ever(&shot.id)?;
     let listed = open.project.takes(&shot.id)?;
     let shown = listed
@@ -211,14 +233,14 @@ pub(super) fn perform(
         _ => (drawn_seed(&row, ever.len()), had),
     };
     watcher.event(StudioEvent::Stage {
-        what: "making the picture".into(),
+        what: Say::ChoosingPicture {}.into(),
     });
     let asked = PictureAsked {
         prompt: prompt_of(&script, &shot.id),
         seed,
         had,
     };
-    let given = desk.studio.make_picture(&open.project, maker, &asked)?;
+    let given = desk.studio.choose_still(&open.project, &asked)?;
     if cancel.is_cancelled() {
         return Err(StudioError::new(Code::Cancelled, "the picture was stopped"));
     }
@@ -240,19 +262,15 @@ pub(super) fn perform(
                     .name_file(SourceKind::Still, &name, &given.file)?
             }
         };
-        let by = match maker {
-            PictureMaker::Stills => TakeBy::Stills,
-        };
         let made = TakeMade {
             kind: TakeKind::Picture,
             name,
             media_type: given.file.media_type.clone(),
-            by,
-            model: (by == TakeBy::Model).then(|| shot.model.clone()),
+            by: TakeBy::Stills,
+            model: None,
             seed: Some(seed),
             prompt: Some(asked.prompt),
-            negative: (by == TakeBy::Model && !shot.negative.is_empty())
-                .then(|| shot.negative.clone()),
+            negative: None,
         };
         kept = open.project.add_take(&row, content, &made)?;
     }
@@ -281,10 +299,24 @@ fn makers(_: &Desk, _: NoArgs) -> Result<Vec<PictureModel>, StudioError> {
         ready: true,
         why: None,
         default: true,
+        draws: false,
+        negative: false,
+        references: false,
     };
-    let models = models::models_list()?
-        .into_iter()
-        .filter(|model| model.entry.kind == ModelKind::Image);
+    let is_here = own_model_is_here();
+    let sketch = PictureModel {
+        id: PictureMaker::SKETCH.to_owned(),
+        name: SKETCH_NAME.to_owned(),
+        ready: is_here,
+        why: (!is_here).then(|| Say::NoPictureModel {}.to_string()),
+        default: false,
+        draws: true,
+        negative: true,
+        references: false,
+    };
+    let models = models::models_list()?.into_iter().filter(|model| {
+        model.entry.kind == ModelKind::Image && model.entry.id != PictureMaker::SKETCH
+    });
     let model = |model: models::ModelRow| {
         let refused = PictureMaker::named(&model.entry.id).err();
         PictureModel {
@@ -293,7 +325,11 @@ fn makers(_: &Desk, _: NoArgs) -> Result<Vec<PictureModel>, StudioError> {
             id: model.entry.id,
             name: model.entry.title,
             default: false,
+            draws: true,
+            negative: true,
+            references: false,
         }
     };
-    Ok(std::iter::once(stills).chain(models.map(model)).collect())
+    let ours = [stills, sketch].into_iter();
+    Ok(ours.chain(models.map(model)).collect())
 }

@@ -17,6 +17,7 @@ use engine_base::{CancelToken, Code};
 use flow_store::jobs::{JobRow, JobsDb};
 use serde_json::{Value, json};
 
+use super::draw::DrawJob;
 use super::events::DeskEvent;
 use super::queue::{Job, JobState};
 use super::render::RenderWhat;
@@ -24,6 +25,7 @@ use super::settings::Settings;
 use super::state::Running;
 use super::{Desk, lock};
 use crate::error::StudioError;
+use crate::film::PictureWanted;
 use crate::say::Say;
 
 /// A job that was interrupted this often waits for a person.
@@ -195,14 +197,27 @@ impl Queue {
                 "render.start" => {
                     let what = held.row.request["what"].clone();
                     match serde_json::from_value(what) {
-                        Ok(RenderWhat::Shots(shots)) => running = Running::Shots(shots),
+                        Ok(RenderWhat::Shots(shots)) => running.add(shots),
                         Ok(RenderWhat::All | RenderWhat::Missing) | Err(_) => return Running::All,
                     }
                 }
+                "takes.draw" => running.add(pictures_of(held).map(|wanted| wanted.shot)),
                 _ => {}
             }
         }
         running
+    }
+
+    /// How many pictures for the shot of this row are asked for and not drawn yet.
+    pub(super) fn pictures_waiting(&self, row: &str) -> usize {
+        let jobs = lock(&self.jobs);
+        let active = |held: &&Held| {
+            let state = held.job.state;
+            held.row.kind == "takes.draw"
+                && (held.is_next() || matches!(state, JobState::Running | JobState::Paused))
+        };
+        let wanted = jobs.held.values().filter(active).flat_map(pictures_of);
+        wanted.filter(|wanted| wanted.row == row).count()
     }
 
     /// The job that makes a copy of the file `hash` that plays, now or soon.
@@ -226,6 +241,12 @@ impl Queue {
         };
         jobs.held.values().find(active).map(|held| held.row.id)
     }
+}
+
+/// The pictures that a job is to draw.
+fn pictures_of(held: &Held) -> impl Iterator<Item = PictureWanted> {
+    let job = serde_json::from_value::<DrawJob>(held.row.request.clone());
+    job.map(|job| job.pictures).unwrap_or_default().into_iter()
 }
 
 fn unknown(id: i64) -> StudioError {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use engine_base::{CancelToken, Code, ContentHash};
 use flow_nodes::{FilmDocument, FilmOptions, film_document};
 use flow_story::{Assets, FrameSize, Picture, Script, match_pictures};
-use flow_timeline::{FilmPlan, SourceKind};
+use flow_timeline::{FilmPlan, SourceKind, SourceRef};
 
+use super::drawn::Undrawn;
 use super::{Manner, failures, faulty, format_of, sources, worst};
 use crate::enlarge;
 use crate::error::StudioError;
@@ -48,6 +49,10 @@ pub(crate) struct ShotLook {
     pub(crate) made: Option<ContentHash>,
     /// Whether they are a draft.
     pub(crate) is_draft: bool,
+    /// The picture that was drawn for it, where nobody chose one.
+    pub(crate) drawn: Option<ContentHash>,
+    /// Whether a picture is drawn for it first.
+    pub(crate) to_draw: bool,
 }
 
 /// Every shot of a project.
@@ -59,6 +64,9 @@ pub(crate) struct Look {
     pub(crate) faults: Vec<flow_story::Fault>,
 }
 
+/// Contents by what they belong to.
+type Contents = BTreeMap<String, ContentHash>;
+
 /// Pictures that are ready to run.
 struct Pictures {
     plan: FilmPlan,
@@ -66,6 +74,8 @@ struct Pictures {
     film: Option<FilmDocument>,
     /// Segments that cannot be made, and the file that each lacks.
     missing: BTreeMap<String, String>,
+    /// Pictures that are drawn first.
+    undrawn: Undrawn,
     warnings: Vec<Said>,
 }
 
@@ -74,6 +84,8 @@ struct Pictures {
 pub(crate) enum PictureMaker {
     /// Chooses among the project's pictures by what both say.
     Stills,
+    /// Draws with the small model that comes with the program.
+    Drawn,
 }
 
 /// What a maker is asked for.
@@ -98,6 +110,8 @@ pub(crate) struct PictureGiven {
 impl PictureMaker {
     /// What a shot's `model` calls the choice among the project's pictures.
     pub(crate) const STILLS: &'static str = "stills";
+    /// What it calls the small model of our own.
+    pub(crate) const SKETCH: &'static str = crate::draw::OWN_MODEL;
 
     /// The maker that a shot's `model` names; the default for an empty one.
     ///
@@ -106,10 +120,12 @@ impl PictureMaker {
     pub(crate) fn named(model: &str) -> Result<Self, StudioError> {
         match model {
             "" | Self::STILLS => Ok(Self::Stills),
+            Self::SKETCH => Ok(Self::Drawn),
             other => {
                 let message = format!(
-                    "no pictures can be made with the model {other:?} here yet: choose {:?} as \
-                     the shot's model, or put a picture of your own on the shot",
+                    "no pictures can be made with the model {other:?} here yet: choose {:?} or \
+                     {:?} as the shot's model, or put a picture of your own on the shot",
+                    Self::SKETCH,
                     Self::STILLS
                 );
                 Err(StudioError::new(Code::Refused, message))
@@ -174,6 +190,8 @@ impl Studio {
     ) -> Result<Result<Pictures, Vec<flow_story::Fault>>, StudioError> {
         let mut script = script.clone();
         let full = format_of(&script)?;
+        // A draft shows the picture that the film will have.
+        let mut undrawn = self.undrawn(project, &mut script, &full)?;
         if draft {
             // Even sides, as coded pictures need them.
             let half = |side_px: u32| (side_px / 4 * 2).max(16);
@@ -189,8 +207,11 @@ impl Studio {
         };
         plan.sounds.clear();
         plan.cues.clear();
+        let drawn = |source: &SourceRef| {
+            undrawn.known.contains_key(source) || undrawn.waiting.contains_key(source)
+        };
         let mut library = Library::new(project, &self.store, Vec::new());
-        for source in sources(&plan) {
+        for source in sources(&plan).filter(|source| !drawn(source)) {
             library.find(source)?;
         }
         let mut files = library.found();
@@ -200,16 +221,18 @@ impl Studio {
                 .sources
                 .iter()
                 .flatten()
-                .find(|source| !files.contains_key(source));
+                .find(|source| !files.contains_key(source) && !drawn(source));
             if let Some(source) = lacks {
                 missing.insert(planned.id.clone(), source.name.clone());
             }
         }
-        let mut warnings = Vec::new();
+        let mut warnings = std::mem::take(&mut undrawn.notes);
         let manner = Manner::known(project)?.unwrap_or_default();
         if !draft && !manner.as_they_are {
-            warnings = enlarge::choose(&plan, &mut files, &self.store)?;
+            warnings.extend(enlarge::choose(&plan, &mut files, &self.store)?);
         }
+        files.extend(undrawn.known.clone());
+        files.extend(undrawn.waiting.clone());
         let mut there = plan.clone();
         there
             .segments
@@ -229,12 +252,16 @@ impl Studio {
             None
         } else {
             let film = film_document(&there, &files, &spoken.lines, &options, &self.fonts);
-            Some(film.map_err(|error| StudioError::new(Code::BadInput, error.to_string()))?)
+            let mut film =
+                film.map_err(|error| StudioError::new(Code::BadInput, error.to_string()))?;
+            undrawn.join(&mut film.document);
+            Some(film)
         };
         Ok(Ok(Pictures {
             plan,
             film,
             missing,
+            undrawn,
             warnings,
         }))
     }
@@ -259,7 +286,7 @@ impl Studio {
                 });
             }
         };
-        let made = self.made(&pictures)?;
+        let (made, drawn) = self.made(&pictures)?;
         let mut look = Look {
             film_frames: pictures.plan.frames,
             ..Look::default()
@@ -282,13 +309,15 @@ impl Studio {
                 if id == planned.id {
                     shot.made = made.get(id).copied();
                 }
+                shot.drawn = drawn.get(id).copied();
+                shot.to_draw = pictures.undrawn.nodes.contains_key(id) && shot.drawn.is_none();
             }
         }
         if drafts
             && look.shots.values().any(|shot| !shot.is_made)
             && let Ok(draft) = self.pictures(project, script, true)?
         {
-            let drafts = self.made(&draft)?;
+            let (drafts, _drawn) = self.made(&draft)?;
             for (id, shot) in &mut look.shots {
                 if shot.made.is_none() {
                     shot.made = drafts.get(id).copied();
@@ -299,12 +328,19 @@ impl Studio {
         Ok(look)
     }
 
-    /// Contents of the segments that are made, by their ids.
-    fn made(&self, pictures: &Pictures) -> Result<BTreeMap<String, ContentHash>, StudioError> {
+    /// Contents of the segments that are made, by their ids, and of pictures that are drawn, by shot.
+    fn made(&self, pictures: &Pictures) -> Result<(Contents, Contents), StudioError> {
+        let undrawn = &pictures.undrawn;
+        let known = undrawn.known.iter().filter_map(|(source, file)| {
+            let shot = super::drawn::shot_of(source)?;
+            Some((shot.to_owned(), file.content))
+        });
+        let mut drawn: Contents = known.collect();
         let Some(film) = &pictures.film else {
-            return Ok(BTreeMap::new());
+            return Ok((Contents::new(), drawn));
         };
-        let targets = pictures.targets(&PicturesWanted::default());
+        let mut targets = pictures.targets(&PicturesWanted::default());
+        targets.extend(undrawn.nodes.values().cloned());
         let plan = self.plan_of(&film.document, &targets)?;
         let reused: BTreeSet<&str> = plan
             .nodes
@@ -317,7 +353,7 @@ impl Studio {
             .filter(|target| reused.contains(target.as_str()))
             .collect();
         if there.is_empty() {
-            return Ok(BTreeMap::new());
+            return Ok((Contents::new(), drawn));
         }
         // All of it is there: the run only gathers what the results are.
         let request = self.request(&there);
@@ -329,25 +365,15 @@ impl Studio {
             let video = report.output(&node_of(&planned.id), "video")?.first()?;
             Some((planned.id.clone(), video.as_blob()?.hash))
         });
-        Ok(made.collect())
+        drawn.extend(undrawn.given(&report));
+        Ok((made.collect(), drawn))
     }
 
-    /// Make a picture for a shot.
+    /// Choose a picture of the project for a shot.
     ///
     /// # Errors
-    /// [`Code::NotFound`] when there is none to choose from; what the maker fails with.
-    pub(crate) fn make_picture(
-        &self,
-        project: &Project,
-        maker: PictureMaker,
-        asked: &PictureAsked,
-    ) -> Result<PictureGiven, StudioError> {
-        match maker {
-            PictureMaker::Stills => self.choose_still(project, asked),
-        }
-    }
-
-    fn choose_still(
+    /// [`Code::NotFound`] when there is none to choose from.
+    pub(crate) fn choose_still(
         &self,
         project: &Project,
         asked: &PictureAsked,
@@ -447,7 +473,7 @@ impl Studio {
         for what in &done.warnings {
             watcher.event(StudioEvent::Warning { what: what.clone() });
         }
-        let targets = pictures.targets(wanted);
+        let mut targets = pictures.targets(wanted);
         let Some(film) = pictures.film.filter(|_| !targets.is_empty()) else {
             return match done.warnings.first() {
                 Some(first) => {
@@ -469,10 +495,16 @@ impl Studio {
         watcher.event(StudioEvent::Stage {
             what: Say::MakingPictures {}.into(),
         });
+        // Those that these shots show, so that the run tells what they are.
+        let undrawn = &pictures.undrawn;
+        let wants = |shot: &str| wanted.shots.as_ref().is_none_or(|ids| ids.contains(shot));
+        let drawn = undrawn.nodes.iter().filter(|(shot, _)| wants(shot));
+        targets.extend(drawn.map(|(_, node)| node.clone()));
         let report = self.execute(&film.document, &targets, watcher, Some(&running), cancel)?;
         if cancel.is_cancelled() {
             return Err(StudioError::new(Code::Cancelled, "the render was stopped"));
         }
+        self.keep_drawn(project, undrawn, &report)?;
         self.store.trim()?;
         if let Some(code) = worst(&report) {
             return Err(StudioError::new(code, failures(&report).join("\n")));

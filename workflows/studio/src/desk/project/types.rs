@@ -201,9 +201,11 @@ pub struct ShotStatus {
     pub start_secs: f64,
     /// Its length.
     pub length_secs: f64,
-    /// Content of its picture or video: `/thumb/{picture}`.
+    /// Content of its picture or video: `/thumb/{picture}`. Where nobody chose one, of the one that was drawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
+    /// Whether nobody chose what it shows: a picture is drawn for it when it is made.
+    pub to_draw: bool,
     /// Content of its pictures as made, an MP4 without sound: `/media/{made}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<String>,
