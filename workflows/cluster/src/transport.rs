@@ -25,3 +25,4 @@ pub use streams::{
     control_subject, ensure, job_filter, job_subject, result_filter, result_subject, stop_subject,
     watch_beats,
 };
+pub(crate) use streams::ensure_since;

@@ -4,7 +4,7 @@
 mod hold;
 mod perform;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -79,7 +79,7 @@ pub(super) struct Shared {
     pub(super) card: Mutex<Card>,
     held: Mutex<BTreeMap<(String, u64), Held>>,
     /// Leases that were taken, so that a message delivered again is not run again.
-    taken: Mutex<Vec<(String, u64)>>,
+    taken: Mutex<VecDeque<(String, u64)>>,
     done: std::sync::atomic::AtomicU64,
     changed: Notify,
     /// Take nothing more; end when nothing is held.
@@ -268,6 +268,7 @@ async fn run(
     tokio::spawn(controls(Arc::clone(&shared)));
     put_card(&shared).await?;
     tokio::spawn(beats(Arc::clone(&shared)));
+    tokio::spawn(cards(Arc::clone(&shared)));
     tokio::spawn(jobs(Arc::clone(&shared)));
     joined(&Joined {
         card,
@@ -287,7 +288,7 @@ async fn leave(shared: &Arc<Shared>) {
         tokio::time::sleep(look).await;
     }
     locked(&shared.card).draining = true;
-    shared.changed.notify_waiters();
+    shared.changed.notify_one();
     drop(put_card(shared).await);
     shared
         .link
@@ -304,6 +305,19 @@ async fn leave(shared: &Arc<Shared>) {
 }
 
 impl Shared {
+    /// Remember that a lease was taken, or is not to be. Says whether it was new.
+    pub(super) fn take(&self, name: (String, u64)) -> bool {
+        let mut taken = locked(&self.taken);
+        if taken.contains(&name) {
+            return false;
+        }
+        if taken.len() >= perform::REMEMBERED {
+            taken.pop_front();
+        }
+        taken.push_back(name);
+        true
+    }
+
     pub(super) fn name(&self) -> crate::names::WorkerId {
         locked(&self.card).advert.worker.clone()
     }
@@ -321,20 +335,27 @@ async fn put_card(shared: &Arc<Shared>) -> Result<(), ClusterError> {
         .await
 }
 
-/// Signs of life, and the card again from time to time.
+/// The card again from time to time. Apart from the signs of life: a server that is slow to write
+/// must not make this worker look dead.
+async fn cards(shared: Arc<Shared>) {
+    while !shared.leave.is_cancelled() {
+        tokio::time::sleep(CARD).await;
+        if shared.link.is_connected()
+            && !shared.leave.is_cancelled()
+            && let Err(error) = put_card(&shared).await
+        {
+            tracing::debug!(%error, "the card was not renewed");
+        }
+    }
+}
+
+/// Signs of life.
 async fn beats(shared: Arc<Shared>) {
     let subject = beat_subject(shared.name().as_str());
-    let mut card_at = shared.clock.monotonic();
     loop {
         let now = shared.clock.monotonic();
         if shared.link.is_connected() {
             shared.link.tell(subject.clone(), &shared.beat()).await;
-            if now.saturating_sub(card_at) >= CARD && !shared.leave.is_cancelled() {
-                card_at = now;
-                if let Err(error) = put_card(&shared).await {
-                    tracing::debug!(%error, "the card was not renewed");
-                }
-            }
             shared
                 .held()
                 .values_mut()
@@ -342,7 +363,7 @@ async fn beats(shared: Arc<Shared>) {
         } else {
             // Who cannot be reached has lost its leases after this long: the owner thinks so too.
             for held in shared.held().values() {
-                if now.saturating_sub(held.reached) > shared.lease {
+                if now.saturating_sub(held.reached) > shared.lease && !held.cancel.is_cancelled() {
                     tracing::warn!("a lease was lost: the server was away too long");
                     held.cancel.cancel();
                 }
@@ -365,8 +386,11 @@ async fn stops(shared: Arc<Shared>) {
                 let Ok(stop) = serde_json::from_slice::<Stop>(&message.payload) else {
                     continue;
                 };
-                if let Some(held) = shared.held().get(&(stop.owner, stop.lease.0)) {
-                    held.cancel.cancel();
+                let name = (stop.owner, stop.lease.0);
+                match shared.held().get(&name) {
+                    Some(held) => held.cancel.cancel(),
+                    // Its message may be under way still: it is not to begin any more.
+                    None => drop(shared.take(name)),
                 }
             }
         }
@@ -387,7 +411,7 @@ async fn controls(shared: Arc<Shared>) {
                     _ => continue,
                 }
                 drop(put_card(&shared).await);
-                shared.changed.notify_waiters();
+                shared.changed.notify_one();
             }
         }
         tokio::time::sleep(AGAIN).await;

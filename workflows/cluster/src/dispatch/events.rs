@@ -198,6 +198,7 @@ impl Dispatcher {
             predicted_secs: terms.total_secs(),
             prediction: terms.prediction,
             progress: None,
+            held_back: false,
         };
         self.tables.leases.insert(lease.id, held);
     }
@@ -217,6 +218,19 @@ impl Dispatcher {
             }
             _ => false,
         }
+    }
+
+    /// Say whether the result of a lease may be on its way: then its job is not begun a second
+    /// time for being slow.
+    pub fn hold_back(&mut self, lease: LeaseId, held_back: bool) {
+        if let Some(held) = self.tables.leases.get_mut(&lease) {
+            held.held_back = held_back;
+        }
+    }
+
+    /// Whether a worker gets nothing more for what it did.
+    pub fn is_quarantined(&self, worker: &WorkerId) -> bool {
+        self.tables.quarantine.contains_key(worker)
     }
 
     /// A result came. The first one counts, also from a lease that was lost in between; all

@@ -138,13 +138,19 @@ impl<'t> View<'t> {
         lanes
     }
 
-    /// Jobs that workers are at, in order of id; those of paused runs are left out, and those of
-    /// which an input was lost since and is being made again.
+    /// Jobs that workers are at, in order of id; those of paused runs are left out, those of
+    /// which an input was lost since and is being made again, and those whose result may be on
+    /// its way.
     pub fn running(&self) -> Vec<RunningJob> {
         let running = self.tables.running.iter();
         let entries = running.filter_map(|at| self.tables.entries.get(*at));
         let mut jobs: Vec<RunningJob> = entries
             .filter(|entry| !self.tables.is_paused(entry) && entry.missing == 0)
+            .filter(|entry| {
+                let leases = entry.live.iter();
+                let mut held = leases.filter_map(|lease| self.tables.leases.get(lease));
+                !held.any(|held| held.held_back)
+            })
             .map(|entry| {
                 let leases = entry.live.iter();
                 let held = || {
