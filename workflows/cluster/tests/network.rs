@@ -15,7 +15,7 @@ use flow_cluster::transport::{BUCKET, ClusterError, JOBS, Link, Settings};
 use flow_cluster::{JoinLine, WorkerId};
 use flow_executor::RunEnd;
 
-use support::{Place, alone, document, text};
+use support::{Habits, Place, alone, document, text};
 
 #[test]
 fn workers_make_what_one_executor_makes_alone() {
@@ -275,4 +275,109 @@ fn beyond_this_machine_the_server_speaks_tls_with_the_certificate_of_the_line() 
     };
     let error = support::join(&place, &other, "w2").unwrap_err();
     assert!(matches!(error, ClusterError::Certificate { .. }), "{error}");
+}
+
+#[test]
+fn a_slow_worker_is_overtaken_and_its_result_is_not_waited_for() {
+    let place = Place::new(10.0);
+    let slow = place.odd_worker(
+        "w1",
+        Habits {
+            slower: 40,
+            ..Habits::default()
+        },
+    );
+    let two = place.worker("w2");
+    let mut owner = place.owner("owner");
+    let document = document(6, 200, 0);
+    let began = Instant::now();
+    let report = owner.run(&document);
+    let took = began.elapsed();
+    assert_eq!(
+        text(&report),
+        text(&alone(&document)),
+        "{:?}",
+        report.errors
+    );
+    assert_eq!(two.ran(), 7, "what the slow one had was made by the other");
+    assert!(took < Duration::from_secs(6), "{took:?}; alone 8 s a piece");
+    let again = support::made_again(&[&slow, &two]);
+    assert!(again.is_empty(), "{again:?}");
+    // Its part is stopped, and it goes on to be of use.
+    let asked = Instant::now();
+    while slow.under_way() > 0 {
+        assert!(asked.elapsed() < Duration::from_secs(2), "it goes on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    eprintln!("six pieces of 200 ms, one worker 40 times slower: {took:?}");
+}
+
+#[test]
+fn a_worker_with_another_model_gives_its_jobs_to_those_with_the_right_one() {
+    let place = Place::new(10.0);
+    let other = place.odd_worker(
+        "w1",
+        Habits {
+            model: "another model",
+            ..Habits::default()
+        },
+    );
+    let mut owner = place.owner("owner");
+    // Alone it can do nothing, and the reason says why.
+    let report = owner.run(&document(1, 10, 500));
+    assert_eq!(report.failed, 1);
+    let why = &report.errors[0].message;
+    assert!(
+        why.contains("w1") && why.contains("model") && why.contains("expected key"),
+        "{why}"
+    );
+    let right = place.worker("w2");
+    let document = document(6, 10, 0);
+    let report = owner.run(&document);
+    assert_eq!(
+        text(&report),
+        text(&alone(&document)),
+        "{:?}",
+        report.errors
+    );
+    assert_eq!((other.ran(), right.ran()), (0, 7));
+}
+
+/// Removes every file of results below a store.
+fn remove_blobs(store: &std::path::Path) -> usize {
+    let mut removed = 0;
+    let mut folders = vec![store.join("blobs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                std::fs::remove_file(entry.path()).unwrap();
+                removed += 1;
+            }
+        }
+    }
+    removed
+}
+
+#[test]
+fn what_is_gone_from_every_holder_is_made_again() {
+    let place = Place::new(10.0);
+    let worker = place.worker("w1");
+    let mut owner = place.owner("owner");
+    let document = document(4, 10, 0);
+    let whole = text(&alone(&document));
+    assert_eq!(text(&owner.run(&document)), whole);
+    assert_eq!(worker.ran(), 5);
+    // Still with the worker: fetched from there, not made.
+    assert!(remove_blobs(&place.store_of("owner")) >= 4);
+    let report = owner.run(&document);
+    assert_eq!(text(&report), whole, "{:?}", report.errors);
+    assert_eq!(worker.ran(), 5, "it was still there");
+    // Nowhere any more.
+    assert!(remove_blobs(&place.store_of("owner")) >= 4);
+    assert!(remove_blobs(&place.store_of("w1")) >= 4);
+    let report = owner.run(&document);
+    assert_eq!(text(&report), whole, "{:?}", report.errors);
+    assert_eq!(worker.ran(), 9, "four pieces again, and not what joins them");
 }

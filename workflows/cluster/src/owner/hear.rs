@@ -179,6 +179,9 @@ fn take_sign(shared: &Arc<Shared>, beat: &Beat, now: Duration) -> Vec<LeaseId> {
         out.seen = Some(now);
         out.at_work = (!at.finished).then_some(now);
         let job = out.lease.job;
+        if at.finished {
+            state.dispatcher.free_device(at.lease);
+        }
         if at.of > 0 {
             let part = at.step as f64 / at.of as f64;
             // Whether the lease is still good is looked at elsewhere.

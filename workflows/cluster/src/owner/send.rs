@@ -139,10 +139,13 @@ impl Shared {
                     code: Code::Refused,
                     text: error.to_string(),
                 };
-                let mut state = self.lock();
-                let effects = state.dispatcher.failed(lease.id, failure, self.now());
-                state.out.remove(&lease.id);
-                self.carry_out(&mut state, &effects);
+                {
+                    let mut state = self.lock();
+                    let effects = state.dispatcher.failed(lease.id, failure, self.now());
+                    state.out.remove(&lease.id);
+                    self.carry_out(&mut state, &effects);
+                }
+                self.withdraw(&lease).await;
             }
             // The watchdog publishes it again, or the lease is lost.
             Err(error) if self.lock().out.contains_key(&lease.id) => {
@@ -187,8 +190,8 @@ impl Shared {
         };
         let message = serde_json::to_vec(&message).unwrap_or_default();
         let subject = job_subject(&lease.worker, &lease.key, lease.id);
-        // In the database first: what is in the stream and not here could not be told from
-        // another's after a restart.
+        // Into the database and the stream at once. Should only the stream have it when we are
+        // killed, its result is taken in by its key at the next start.
         let row = OutJob {
             key: lease.key,
             node: call.node,
@@ -198,8 +201,7 @@ impl Shared {
             message: message.clone(),
         };
         let db = self.db.clone();
-        let kept = tokio::task::spawn_blocking(move || db.put_job(row)).await;
-        kept.map_err(|error| ClusterError::stream("keep a job", &error))??;
+        let kept = tokio::task::spawn_blocking(move || db.put_job(row));
         let still_out = match self.lock().out.get_mut(&lease.id) {
             Some(out) => {
                 out.message.clone_from(&message);
@@ -207,12 +209,20 @@ impl Shared {
             }
             None => false,
         };
+        let kept = async {
+            let kept = kept.await;
+            kept.map_err(|error| ClusterError::stream("keep a job", &error))?
+                .map_err(ClusterError::from)
+        };
         if !still_out {
+            kept.await?;
             self.forget_row(&lease).await;
             return Ok(None);
         }
-        let place = self.publish_again(&lease, subject, message).await?;
-        Ok(Some(place))
+        let sent = self.publish_again(&lease, subject, message);
+        let (kept, sent) = tokio::join!(kept, sent);
+        kept?;
+        Ok(Some(sent?))
     }
 
     /// Publish a lease's message. Its id keeps it from being there twice.

@@ -135,6 +135,11 @@ impl Shared {
                 Some(out) if out.arrived => return,
                 Some(out) => {
                     out.arrived = true;
+                    if matches!(result.outcome, Outcome::Done { .. }) {
+                        // Its maker goes on while we fetch.
+                        state.dispatcher.free_device(lease);
+                        self.assign(&mut state);
+                    }
                     true
                 }
                 None => false,

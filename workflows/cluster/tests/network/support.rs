@@ -34,6 +34,25 @@ pub(crate) struct Record {
     under_way: Arc<AtomicUsize>,
     /// Calls that gave something, with their times.
     made: Arc<Mutex<Vec<Made>>>,
+    habits: Habits,
+}
+
+/// In what a worker differs from others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Habits {
+    /// What its model is, as its keys have it.
+    pub(crate) model: &'static str,
+    /// How many times longer it takes.
+    pub(crate) slower: i64,
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Self {
+            model: "model",
+            slower: 1,
+        }
+    }
 }
 
 /// A call that came to its end.
@@ -124,6 +143,10 @@ impl Node for Stub {
         &self.spec
     }
 
+    fn side_data(&self) -> Datum {
+        Datum::from(self.record.habits.model)
+    }
+
     fn run(&self, context: &NodeContext<'_>, call: &Call) -> Result<Outcome, NodeError> {
         self.record.under_way.fetch_add(1, Ordering::SeqCst);
         let began = Instant::now();
@@ -147,7 +170,7 @@ impl Node for Stub {
 impl Stub {
     fn make(&self, context: &NodeContext<'_>, call: &Call) -> Result<Outcome, NodeError> {
         let millis = call.int("millis")?;
-        for _ in 0..millis / 10 {
+        for _ in 0..millis * self.record.habits.slower / 10 {
             context.cancel.check()?;
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -402,12 +425,34 @@ impl Place {
         self.try_worker(line, name).unwrap()
     }
 
+    /// A worker that differs from others.
+    pub(crate) fn odd_worker(&self, name: &str, habits: Habits) -> TestWorker {
+        self.join(&self.worker_line, name, habits).unwrap()
+    }
+
     pub(crate) fn try_worker(
         &self,
         line: &JoinLine,
         name: &str,
     ) -> Result<TestWorker, ClusterError> {
-        let record = Record::default();
+        self.join(line, name, Habits::default())
+    }
+
+    /// Where somebody has his store.
+    pub(crate) fn store_of(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn join(
+        &self,
+        line: &JoinLine,
+        name: &str,
+        habits: Habits,
+    ) -> Result<TestWorker, ClusterError> {
+        let record = Record {
+            habits,
+            ..Record::default()
+        };
         let store = store_at(&self.folder.path().join(name));
         let options = WorkerOptions {
             line: line.clone(),
