@@ -22,7 +22,7 @@ use crate::advert::WorkerAdvert;
 use crate::artifacts::{ArtifactOptions, Artifacts, StoreArtifacts};
 use crate::join::JoinLine;
 use crate::transport::{
-    BUCKET, Beat, CARDS, Card, ClusterError, JOBS, Link, Settings, Stop, beat_subject,
+    BUCKET, Beat, CARDS, Card, ClusterError, JOBS, Link, ResultMessage, Settings, Stop, beat_subject,
     consumer_of_worker, control_subject, job_filter, stop_subject,
 };
 use crate::version::{NATS_AT_LEAST, PROTOCOL, Protocol};
@@ -32,6 +32,9 @@ const BEAT: Duration = Duration::from_millis(500);
 
 /// Between renewals of the card in the registry.
 const CARD: Duration = Duration::from_secs(10);
+
+/// Results that are kept for whoever asks again.
+const RECENT: usize = 64;
 
 /// Before the server is asked again after a failure.
 const AGAIN: Duration = Duration::from_millis(300);
@@ -80,6 +83,8 @@ pub(super) struct Shared {
     held: Mutex<BTreeMap<(String, u64), Held>>,
     /// Leases that were taken, so that a message delivered again is not run again.
     taken: Mutex<VecDeque<(String, u64)>>,
+    /// Results of late, by lease: a server that lost its store may have lost them.
+    recent: Mutex<VecDeque<((String, u64), ResultMessage)>>,
     done: std::sync::atomic::AtomicU64,
     changed: Notify,
     /// Take nothing more; end when nothing is held.
@@ -247,6 +252,7 @@ async fn run(
         card: Mutex::new(card.clone()),
         held: Mutex::default(),
         taken: Mutex::default(),
+        recent: Mutex::default(),
         done: std::sync::atomic::AtomicU64::new(0),
         changed: Notify::new(),
         leave: stop.child(),
@@ -318,6 +324,21 @@ impl Shared {
         true
     }
 
+    /// Keep a result for whoever asks again.
+    pub(super) fn keep_result(&self, name: (String, u64), result: ResultMessage) {
+        let mut recent = locked(&self.recent);
+        if recent.len() >= RECENT {
+            recent.pop_front();
+        }
+        recent.push_back((name, result));
+    }
+
+    fn recent_result(&self, name: &(String, u64)) -> Option<ResultMessage> {
+        let recent = locked(&self.recent);
+        let mut found = recent.iter().filter(|(of, _)| of == name);
+        found.next().map(|(_, result)| result.clone())
+    }
+
     pub(super) fn name(&self) -> crate::names::WorkerId {
         locked(&self.card).advert.worker.clone()
     }
@@ -387,8 +408,18 @@ async fn stops(shared: Arc<Shared>) {
                     continue;
                 };
                 let name = (stop.owner, stop.lease.0);
-                match shared.held().get(&name) {
-                    Some(held) => held.cancel.cancel(),
+                if let Some(held) = shared.held().get(&name) {
+                    held.cancel.cancel();
+                    continue;
+                }
+                match shared.recent_result(&name) {
+                    // Who asks does not know that it is made.
+                    Some(result) => {
+                        let (shared, owner) = (Arc::clone(&shared), name.0);
+                        tokio::spawn(
+                            async move { perform::tell_again(&shared, &owner, &result).await },
+                        );
+                    }
                     // Its message may be under way still: it is not to begin any more.
                     None => drop(shared.take(name)),
                 }

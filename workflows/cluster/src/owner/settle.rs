@@ -184,9 +184,11 @@ impl Shared {
                 }
                 // Nobody waits for it now: somebody may later.
                 let store = self.store.clone();
-                let commit = result.to_commit(made);
+                let commit = result.to_commit(made.clone());
                 let kept = tokio::task::spawn_blocking(move || store.commit(commit)).await;
-                drop(files);
+                self.lock().earlier.remove(&key);
+                // Who began to wait meanwhile did not find it in the store.
+                self.take_late(result, &made, &files);
                 if let Ok(Err(error)) = kept {
                     tracing::warn!("a late result was not kept: {error}");
                 }

@@ -18,6 +18,9 @@ use crate::version::PROTOCOL;
 /// Between looks.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How long after its end a result may be on its way before its worker is asked for it.
+const UNHEARD: Duration = Duration::from_secs(1);
+
 /// Between looks at the server's streams and settings.
 const SERVER_EVERY: Duration = Duration::from_millis(1500);
 
@@ -204,6 +207,17 @@ fn leases(shared: &Arc<Shared>) {
         let (shared, subjects) = (Arc::clone(shared), job_filter(&worker));
         // Also what it told the end of and did not acknowledge.
         tokio::spawn(async move { shared.take_back(subjects).await });
+    }
+    // A worker that is there, was at it and is not any more has told of its end: it is asked to
+    // tell again before somebody else begins the same.
+    let unheard = state.out.values().filter(|out| {
+        let sign = state.signs.get(&out.lease.worker);
+        let is_over = |seen: Duration| sign.is_some_and(|sign| sign.at > seen + UNHEARD);
+        !out.arrived && out.seen.is_some_and(|seen| is_over(seen.max(since)))
+    });
+    for lease in unheard.map(|out| out.lease.clone()) {
+        let shared = Arc::clone(shared);
+        tokio::spawn(async move { shared.stop(&lease.worker, lease.id).await });
     }
     let lost: Vec<_> = state
         .out

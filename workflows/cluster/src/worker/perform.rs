@@ -75,6 +75,9 @@ pub(super) async fn perform(shared: Arc<Shared>, message: Message) {
             held.finished = true;
         }
         shared.changed.notify_one();
+        if is_made {
+            shared.keep_result(name.clone(), result.clone());
+        }
         deliver(&shared, &job, &result).await;
     }
     renewing.abort();
@@ -92,6 +95,17 @@ pub(super) async fn perform(shared: Arc<Shared>, message: Message) {
     }
     shared.held().remove(&name);
     shared.changed.notify_one();
+}
+
+/// Publish a result once more for an owner that does not know of it. The server drops it where
+/// it has it.
+pub(super) async fn tell_again(shared: &Arc<Shared>, owner: &str, result: &ResultMessage) {
+    let payload = serde_json::to_vec(result).unwrap_or_default();
+    let subject = result_subject(owner, result.lease.id);
+    let id = format!("{owner}.{}", result.lease.id);
+    if let Err(error) = shared.link.publish("a result", subject, &id, payload).await {
+        tracing::debug!(%error, "a result was not told again");
+    }
 }
 
 /// Publish the result until the server has it. Somebody who wants this worker to leave waits for
