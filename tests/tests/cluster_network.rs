@@ -203,7 +203,11 @@ fn until_at_work(cluster: &Cluster, worker: &str, film: &mut Child) {
     film.kill().unwrap();
     let status = film.wait().unwrap();
     let mut said = String::new();
-    film.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    film.stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
     let made = committed(&cluster.store_of(worker)).len();
     let cluster = cluster.status();
     panic!(

@@ -420,13 +420,7 @@ impl Scene {
     }
 
     /// Counts what was made, and compares the film.
-    fn look(
-        &self,
-        kind: Kind,
-        moment: &Moment,
-        truth: &Truth,
-        wall: Duration,
-    ) -> Result<Seen> {
+    fn look(&self, kind: Kind, moment: &Moment, truth: &Truth, wall: Duration) -> Result<Seen> {
         let owner = count::results(&self.owner_folder().join("cache"))?;
         let mut workers = Vec::new();
         for worker in 0..WORKERS {

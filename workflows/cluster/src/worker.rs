@@ -22,8 +22,8 @@ use crate::advert::WorkerAdvert;
 use crate::artifacts::{ArtifactOptions, Artifacts, StoreArtifacts};
 use crate::join::JoinLine;
 use crate::transport::{
-    BUCKET, Beat, CARDS, Card, ClusterError, JOBS, Link, ResultMessage, Settings, Stop, beat_subject,
-    consumer_of_worker, control_subject, job_filter, stop_subject,
+    BUCKET, Beat, CARDS, Card, ClusterError, JOBS, Link, ResultMessage, Settings, Stop,
+    beat_subject, consumer_of_worker, control_subject, job_filter, stop_subject,
 };
 use crate::version::{NATS_AT_LEAST, PROTOCOL, Protocol};
 

@@ -379,5 +379,9 @@ fn what_is_gone_from_every_holder_is_made_again() {
     assert!(remove_blobs(&place.store_of("w1")) >= 4);
     let report = owner.run(&document);
     assert_eq!(text(&report), whole, "{:?}", report.errors);
-    assert_eq!(worker.ran(), 9, "four pieces again, and not what joins them");
+    assert_eq!(
+        worker.ran(),
+        9,
+        "four pieces again, and not what joins them"
+    );
 }

@@ -10,8 +10,7 @@ use super::Shared;
 use super::state::{Out, Sign};
 use crate::names::WorkerId;
 use crate::transport::{
-    BUCKET, CARDS, Card, ClusterError, JOBS, Settings, consumer_of_worker, ensure_since,
-    job_filter,
+    BUCKET, CARDS, Card, ClusterError, JOBS, Settings, consumer_of_worker, ensure_since, job_filter,
 };
 use crate::version::PROTOCOL;
 

@@ -75,7 +75,8 @@ pub(crate) fn made_again(workers: &[&TestWorker]) -> Vec<Vec<Made>> {
     }
     let again = |made: &Vec<Made>| {
         let first = made.iter().map(|made| made.ended).min();
-        made.iter().any(|made| first.is_some_and(|first| made.began > first))
+        made.iter()
+            .any(|made| first.is_some_and(|first| made.began > first))
     };
     by_piece.into_values().filter(again).collect()
 }
