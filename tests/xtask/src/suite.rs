@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::film::cargo;
 use crate::steps::{self, Steps};
-use crate::{check, faults, kernels, models, nats, package, setup, ui};
+use crate::{check, kernels, models, nats, package, setup, ui};
 
 /// Seconds of fuzzing per target: a smoke test, not a search.
 const FUZZ_SECS: u32 = 10;
@@ -233,21 +233,6 @@ fn build_and_test(root: &Path, extent: Extent, steps: &mut Steps, tally: &mut Ta
         steps.run("end to end", || {
             tally.add(ui::end_to_end(root)?);
             Ok(())
-        });
-    }
-    // Two moments of each kind, on network namespaces where root allows them; without them it says
-    // what it cannot show.
-    if built {
-        steps.run("faults", || {
-            let order = faults::Order {
-                moments: 2,
-                seed: 1,
-                only: &[],
-                full: false,
-                keep: false,
-                json: false,
-            };
-            faults::run(root, &order)
         });
     }
     // Compiled for every target here; run only where there is a device.

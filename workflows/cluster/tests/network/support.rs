@@ -42,16 +42,11 @@ pub(crate) struct Record {
 pub(crate) struct Habits {
     /// What its model is, as its keys have it.
     pub(crate) model: &'static str,
-    /// How many times longer it takes.
-    pub(crate) slower: i64,
 }
 
 impl Default for Habits {
     fn default() -> Self {
-        Self {
-            model: "model",
-            slower: 1,
-        }
+        Self { model: "model" }
     }
 }
 
@@ -171,7 +166,7 @@ impl Node for Stub {
 impl Stub {
     fn make(&self, context: &NodeContext<'_>, call: &Call) -> Result<Outcome, NodeError> {
         let millis = call.int("millis")?;
-        for _ in 0..millis * self.record.habits.slower / 10 {
+        for _ in 0..millis / 10 {
             context.cancel.check()?;
             std::thread::sleep(Duration::from_millis(10));
         }
