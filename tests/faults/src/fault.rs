@@ -33,6 +33,16 @@ pub(crate) enum Kind {
     ServerWiped,
 }
 
+impl Kind {
+    /// Whether it strikes at a moment; others hold from the beginning.
+    pub(crate) const fn strikes(self) -> bool {
+        !matches!(
+            self,
+            Self::Nothing | Self::SlowLinks | Self::ClockOff | Self::Corrupted | Self::SlowWorker
+        )
+    }
+}
+
 /// A kind of fault as a row.
 #[derive(Debug)]
 pub(crate) struct Fault {
@@ -94,7 +104,7 @@ pub(crate) const FAULTS: &[Fault] = &[
 /// When a fault strikes, and whom.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
-    /// Part of the time that the film takes alone, in thousandths.
+    /// Part of the film's files that the owner has by then, in thousandths.
     permille: u32,
     /// The worker that it strikes.
     pub(crate) victim: usize,
@@ -115,9 +125,10 @@ impl Moment {
         }
     }
 
-    /// How long after the film began, if it takes `wall` alone.
-    pub(crate) fn after(&self, wall: Duration) -> Duration {
-        wall * self.permille / 1000
+    /// How many of `files` the owner has by then. Not a time: how fast a film gets on differs
+    /// between machines, and a fault that strikes after its end shows nothing.
+    pub(crate) const fn after(&self, files: usize) -> usize {
+        files * self.permille as usize / 1000
     }
 
     /// How long a cut of `secs` lasts: long ones are shortened to a fifth where time is short, and

@@ -202,9 +202,9 @@ fn strike(
                 tally.twice += seen.twice;
                 tally.differing += u64::from(!seen.identical);
                 say(format!(
-                    "{:<34} at {:4.2} s on {}: lost {}, made twice {}, {}, {:.1} s; {}",
+                    "{:<34} at file {} on {}: lost {}, made twice {}, {}, {:.1} s; {}",
                     "",
-                    moment.after(truth.wall).as_secs_f64(),
+                    moment.after(truth.files),
                     scene::worker_name(moment.victim),
                     seen.lost,
                     seen.twice,

@@ -107,6 +107,23 @@ pub(crate) struct Truth {
     hashes: String,
     pub(crate) keys: BTreeSet<Key>,
     pub(crate) wall: Duration,
+    /// Files in its store.
+    pub(crate) files: usize,
+}
+
+/// Files in the store in `cache`, at any depth.
+fn files_of(cache: &Path) -> usize {
+    let mut folders = vec![cache.join("blobs")];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                _ => files += 1,
+            }
+        }
+    }
+    files
 }
 
 impl Truth {
@@ -139,6 +156,7 @@ impl Truth {
             film,
             keys,
             wall,
+            files: files_of(&place.join("cache")),
         })
     }
 }
@@ -361,14 +379,18 @@ impl Scene {
         let slow = (kind == Kind::SlowWorker)
             .then(|| self.slow_down(moment.victim))
             .transpose()?;
-        let struck_at = moment.after(truth.wall);
-        let mut struck = false;
-        while begun.elapsed() < struck_at && self.owner_ended().is_none() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
         let mut end = FILM;
-        if self.owner_ended().is_none() {
-            struck = true;
+        if kind.strikes() {
+            let cache = self.owner_folder().join("cache");
+            let wanted = moment.after(truth.files);
+            while files_of(&cache) < wanted {
+                ensure!(
+                    self.owner_ended().is_none() && begun.elapsed() < FILM,
+                    "the film ended with {} of {wanted} files before it was struck",
+                    files_of(&cache)
+                );
+                std::thread::sleep(Duration::from_millis(10));
+            }
             end += self.strike(kind, moment, &up, truth)?;
         }
         let status = match lock(&self.owner).as_ref() {
@@ -382,7 +404,7 @@ impl Scene {
             bail!("the film ended with {status}: {}", said.unwrap_or_default());
         }
         self.stop_all();
-        self.look(kind, moment, truth, wall, struck)
+        self.look(kind, moment, truth, wall)
     }
 
     /// Ends everybody, so that their stores can be read.
@@ -398,14 +420,7 @@ impl Scene {
     }
 
     /// Counts what was made, and compares the film.
-    fn look(
-        &self,
-        kind: Kind,
-        moment: &Moment,
-        truth: &Truth,
-        wall: Duration,
-        struck: bool,
-    ) -> Result<Seen> {
+    fn look(&self, kind: Kind, moment: &Moment, truth: &Truth, wall: Duration) -> Result<Seen> {
         let owner = count::results(&self.owner_folder().join("cache"))?;
         let mut workers = Vec::new();
         for worker in 0..WORKERS {
@@ -437,14 +452,13 @@ impl Scene {
             );
         }
         let each: Vec<String> = workers.iter().map(|w| w.made.len().to_string()).collect();
-        let late = if struck { "" } else { "; struck after the end" };
         Ok(Seen {
             lost: count::lost(&truth.keys, &owner),
             twice: count::made_twice(&owner, &workers),
             identical: stream_hashes(&self.owner_folder().join("film.mp4"))? == truth.hashes,
             wall,
             notes: format!(
-                "made by the workers {}, {} by several{late}",
+                "made by the workers {}, {} by several",
                 each.join(" + "),
                 count::made_by_several(&workers)
             ),

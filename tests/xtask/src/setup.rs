@@ -54,6 +54,8 @@ const DEBIAN_WINDOW: &[&str] = &[
     "python3-dbus",
     "python3-gi",
     "chromium",
+    "libfaketime",
+    "iproute2",
 ];
 
 /// What packages are made and tried with.

@@ -263,6 +263,7 @@ impl Owner {
         runtime.spawn(hear::results(Arc::clone(&shared)));
         runtime.spawn(hear::advisories(Arc::clone(&shared)));
         runtime.spawn(tend::tend(Arc::clone(&shared)));
+        runtime.spawn(tend::tend_server(Arc::clone(&shared)));
         Ok(Self {
             shared,
             runtime: Some(runtime),

@@ -20,6 +20,7 @@ pub use messages::{
     AtJob, Beat, CallBody, CallText, Card, FileAt, HolderText, JobMessage, Outcome, ResultMessage,
     Settings, Stop,
 };
+pub(crate) use streams::ensure_since;
 pub use streams::{
     BUCKET, CARDS, JOBS, MOST_BYTES, RESULTS, beat_subject, consumer_of_owner, consumer_of_worker,
     control_subject, ensure, job_filter, job_subject, result_filter, result_subject, stop_subject,

@@ -4,7 +4,7 @@
 mod hold;
 mod perform;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,8 +22,8 @@ use crate::advert::WorkerAdvert;
 use crate::artifacts::{ArtifactOptions, Artifacts, StoreArtifacts};
 use crate::join::JoinLine;
 use crate::transport::{
-    BUCKET, Beat, CARDS, Card, ClusterError, JOBS, Link, Settings, Stop, beat_subject,
-    consumer_of_worker, control_subject, job_filter, stop_subject,
+    BUCKET, Beat, CARDS, Card, ClusterError, JOBS, Link, ResultMessage, Settings, Stop,
+    beat_subject, consumer_of_worker, control_subject, job_filter, stop_subject,
 };
 use crate::version::{NATS_AT_LEAST, PROTOCOL, Protocol};
 
@@ -32,6 +32,9 @@ const BEAT: Duration = Duration::from_millis(500);
 
 /// Between renewals of the card in the registry.
 const CARD: Duration = Duration::from_secs(10);
+
+/// Results that are kept for whoever asks again.
+const RECENT: usize = 64;
 
 /// Before the server is asked again after a failure.
 const AGAIN: Duration = Duration::from_millis(300);
@@ -79,7 +82,9 @@ pub(super) struct Shared {
     pub(super) card: Mutex<Card>,
     held: Mutex<BTreeMap<(String, u64), Held>>,
     /// Leases that were taken, so that a message delivered again is not run again.
-    taken: Mutex<Vec<(String, u64)>>,
+    taken: Mutex<VecDeque<(String, u64)>>,
+    /// Results of late, by lease: a server that lost its store may have lost them.
+    recent: Mutex<VecDeque<((String, u64), ResultMessage)>>,
     done: std::sync::atomic::AtomicU64,
     changed: Notify,
     /// Take nothing more; end when nothing is held.
@@ -247,6 +252,7 @@ async fn run(
         card: Mutex::new(card.clone()),
         held: Mutex::default(),
         taken: Mutex::default(),
+        recent: Mutex::default(),
         done: std::sync::atomic::AtomicU64::new(0),
         changed: Notify::new(),
         leave: stop.child(),
@@ -268,6 +274,7 @@ async fn run(
     tokio::spawn(controls(Arc::clone(&shared)));
     put_card(&shared).await?;
     tokio::spawn(beats(Arc::clone(&shared)));
+    tokio::spawn(cards(Arc::clone(&shared)));
     tokio::spawn(jobs(Arc::clone(&shared)));
     joined(&Joined {
         card,
@@ -287,7 +294,7 @@ async fn leave(shared: &Arc<Shared>) {
         tokio::time::sleep(look).await;
     }
     locked(&shared.card).draining = true;
-    shared.changed.notify_waiters();
+    shared.changed.notify_one();
     drop(put_card(shared).await);
     shared
         .link
@@ -304,6 +311,34 @@ async fn leave(shared: &Arc<Shared>) {
 }
 
 impl Shared {
+    /// Remember that a lease was taken, or is not to be. Says whether it was new.
+    pub(super) fn take(&self, name: (String, u64)) -> bool {
+        let mut taken = locked(&self.taken);
+        if taken.contains(&name) {
+            return false;
+        }
+        if taken.len() >= perform::REMEMBERED {
+            taken.pop_front();
+        }
+        taken.push_back(name);
+        true
+    }
+
+    /// Keep a result for whoever asks again.
+    pub(super) fn keep_result(&self, name: (String, u64), result: ResultMessage) {
+        let mut recent = locked(&self.recent);
+        if recent.len() >= RECENT {
+            recent.pop_front();
+        }
+        recent.push_back((name, result));
+    }
+
+    fn recent_result(&self, name: &(String, u64)) -> Option<ResultMessage> {
+        let recent = locked(&self.recent);
+        let mut found = recent.iter().filter(|(of, _)| of == name);
+        found.next().map(|(_, result)| result.clone())
+    }
+
     pub(super) fn name(&self) -> crate::names::WorkerId {
         locked(&self.card).advert.worker.clone()
     }
@@ -321,20 +356,27 @@ async fn put_card(shared: &Arc<Shared>) -> Result<(), ClusterError> {
         .await
 }
 
-/// Signs of life, and the card again from time to time.
+/// The card again from time to time. Apart from the signs of life: a server that is slow to write
+/// must not make this worker look dead.
+async fn cards(shared: Arc<Shared>) {
+    while !shared.leave.is_cancelled() {
+        tokio::time::sleep(CARD).await;
+        if shared.link.is_connected()
+            && !shared.leave.is_cancelled()
+            && let Err(error) = put_card(&shared).await
+        {
+            tracing::debug!(%error, "the card was not renewed");
+        }
+    }
+}
+
+/// Signs of life.
 async fn beats(shared: Arc<Shared>) {
     let subject = beat_subject(shared.name().as_str());
-    let mut card_at = shared.clock.monotonic();
     loop {
         let now = shared.clock.monotonic();
         if shared.link.is_connected() {
             shared.link.tell(subject.clone(), &shared.beat()).await;
-            if now.saturating_sub(card_at) >= CARD && !shared.leave.is_cancelled() {
-                card_at = now;
-                if let Err(error) = put_card(&shared).await {
-                    tracing::debug!(%error, "the card was not renewed");
-                }
-            }
             shared
                 .held()
                 .values_mut()
@@ -342,7 +384,7 @@ async fn beats(shared: Arc<Shared>) {
         } else {
             // Who cannot be reached has lost its leases after this long: the owner thinks so too.
             for held in shared.held().values() {
-                if now.saturating_sub(held.reached) > shared.lease {
+                if now.saturating_sub(held.reached) > shared.lease && !held.cancel.is_cancelled() {
                     tracing::warn!("a lease was lost: the server was away too long");
                     held.cancel.cancel();
                 }
@@ -365,8 +407,21 @@ async fn stops(shared: Arc<Shared>) {
                 let Ok(stop) = serde_json::from_slice::<Stop>(&message.payload) else {
                     continue;
                 };
-                if let Some(held) = shared.held().get(&(stop.owner, stop.lease.0)) {
+                let name = (stop.owner, stop.lease.0);
+                if let Some(held) = shared.held().get(&name) {
                     held.cancel.cancel();
+                    continue;
+                }
+                match shared.recent_result(&name) {
+                    // Who asks does not know that it is made.
+                    Some(result) => {
+                        let (shared, owner) = (Arc::clone(&shared), name.0);
+                        tokio::spawn(
+                            async move { perform::tell_again(&shared, &owner, &result).await },
+                        );
+                    }
+                    // Its message may be under way still: it is not to begin any more.
+                    None => drop(shared.take(name)),
                 }
             }
         }
@@ -387,7 +442,7 @@ async fn controls(shared: Arc<Shared>) {
                     _ => continue,
                 }
                 drop(put_card(&shared).await);
-                shared.changed.notify_waiters();
+                shared.changed.notify_one();
             }
         }
         tokio::time::sleep(AGAIN).await;

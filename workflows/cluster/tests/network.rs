@@ -15,7 +15,7 @@ use flow_cluster::transport::{BUCKET, ClusterError, JOBS, Link, Settings};
 use flow_cluster::{JoinLine, WorkerId};
 use flow_executor::RunEnd;
 
-use support::{Place, alone, document, text};
+use support::{Habits, Place, alone, document, text};
 
 #[test]
 fn workers_make_what_one_executor_makes_alone() {
@@ -54,7 +54,6 @@ fn workers_make_what_one_executor_makes_alone() {
 }
 
 #[test]
-#[ignore = "open: now and then one piece is made twice when the server or the stream goes; the text is right"]
 fn a_server_that_dies_and_a_stream_that_is_deleted_cost_nothing_finished() {
     let mut place = Place::new(3.0);
     let workers = [place.worker("w1"), place.worker("w2")];
@@ -66,8 +65,7 @@ fn a_server_that_dies_and_a_stream_that_is_deleted_cost_nothing_finished() {
     place.kill_server();
     let report = running.join().unwrap();
     assert_eq!(text(&report), text(&whole), "{:?}", report.errors);
-    let ran: usize = workers.iter().map(support::TestWorker::ran).sum();
-    assert_eq!(ran, 17, "made twice after the server died");
+    once(&workers, 17, "the server died");
 
     let document = support::document(16, 150, 1000);
     let whole = alone(&document);
@@ -78,8 +76,17 @@ fn a_server_that_dies_and_a_stream_that_is_deleted_cost_nothing_finished() {
     });
     let report = running.join().unwrap();
     assert_eq!(text(&report), text(&whole), "{:?}", report.errors);
+    once(&workers, 34, "the stream was deleted");
+}
+
+/// Nothing finished was begun again, and all `count` calls were made. What two workers were at
+/// at one time, as when one of them is slow, may be more than that.
+fn once(workers: &[support::TestWorker], count: usize, stage: &str) {
+    let all: Vec<_> = workers.iter().collect();
+    let again = support::made_again(&all);
+    assert!(again.is_empty(), "made again after {stage}: {again:?}");
     let ran: usize = workers.iter().map(support::TestWorker::ran).sum();
-    assert_eq!(ran, 34, "made twice after the stream was deleted");
+    assert!(ran >= count, "{ran} calls when {stage}");
 }
 
 #[test]
@@ -265,4 +272,78 @@ fn beyond_this_machine_the_server_speaks_tls_with_the_certificate_of_the_line() 
     };
     let error = support::join(&place, &other, "w2").unwrap_err();
     assert!(matches!(error, ClusterError::Certificate { .. }), "{error}");
+}
+
+#[test]
+fn a_worker_with_another_model_gives_its_jobs_to_those_with_the_right_one() {
+    let place = Place::new(10.0);
+    let other = place.odd_worker(
+        "w1",
+        Habits {
+            model: "another model",
+        },
+    );
+    let mut owner = place.owner("owner");
+    // Alone it can do nothing, and the reason says why.
+    let report = owner.run(&document(1, 10, 500));
+    assert_eq!(report.failed, 1);
+    let why = &report.errors[0].message;
+    assert!(
+        why.contains("w1") && why.contains("model") && why.contains("expected key"),
+        "{why}"
+    );
+    let right = place.worker("w2");
+    let document = document(6, 10, 0);
+    let report = owner.run(&document);
+    assert_eq!(
+        text(&report),
+        text(&alone(&document)),
+        "{:?}",
+        report.errors
+    );
+    assert_eq!((other.ran(), right.ran()), (0, 7));
+}
+
+/// Removes every file of results below a store.
+fn remove_blobs(store: &std::path::Path) -> usize {
+    let mut removed = 0;
+    let mut folders = vec![store.join("blobs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                std::fs::remove_file(entry.path()).unwrap();
+                removed += 1;
+            }
+        }
+    }
+    removed
+}
+
+#[test]
+#[ignore = "open: does not come to an end; which of its three runs stands still is not known yet"]
+fn what_is_gone_from_every_holder_is_made_again() {
+    let place = Place::new(10.0);
+    let worker = place.worker("w1");
+    let mut owner = place.owner("owner");
+    let document = document(4, 10, 0);
+    let whole = text(&alone(&document));
+    assert_eq!(text(&owner.run(&document)), whole);
+    assert_eq!(worker.ran(), 5);
+    // Still with the worker: fetched from there, not made.
+    assert!(remove_blobs(&place.store_of("owner")) >= 4);
+    let report = owner.run(&document);
+    assert_eq!(text(&report), whole, "{:?}", report.errors);
+    assert_eq!(worker.ran(), 5, "it was still there");
+    // Nowhere any more.
+    assert!(remove_blobs(&place.store_of("owner")) >= 4);
+    assert!(remove_blobs(&place.store_of("w1")) >= 4);
+    let report = owner.run(&document);
+    assert_eq!(text(&report), whole, "{:?}", report.errors);
+    assert_eq!(
+        worker.ran(),
+        9,
+        "four pieces again, and not what joins them"
+    );
 }

@@ -153,6 +153,21 @@ impl ClusterDb {
         })
     }
 
+    /// As [`ClusterDb::remove_job`], unless the job is noted under another lease by now.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub fn remove_lease(&self, key: Key, lease: u64) -> Result<(), StoreError> {
+        self.call(move |db| {
+            db.transaction(WRITE, false, |db| {
+                let query = sqlx::query("DELETE FROM jobs WHERE key = ? AND lease = ?")
+                    .bind(key.as_bytes().to_vec())
+                    .bind(int(lease));
+                db.execute(WRITE, query).map(drop)
+            })
+        })
+    }
+
     /// What work took, as it was kept.
     ///
     /// # Errors

@@ -71,11 +71,10 @@ impl Dispatcher {
     /// A worker left or died: its jobs are free again.
     pub fn worker_gone(&mut self, worker: &WorkerId, now: Duration) -> Effects {
         let mut effects = Effects::default();
-        let Some(known) = self.tables.workers.get(worker) else {
+        if !self.tables.workers.contains_key(worker) {
             return effects;
-        };
-        let leases: Vec<LeaseId> = known.lanes.iter().filter_map(|lane| lane.lease).collect();
-        for lease in leases {
+        }
+        for lease in self.live_of(worker) {
             let failure = Failure::WorkerGone {
                 worker: worker.clone(),
             };
@@ -84,6 +83,31 @@ impl Dispatcher {
         self.tables.workers.remove(worker);
         self.tables.fresh_at = None;
         effects
+    }
+
+    /// Leases that a worker has, also those whose device is free again.
+    fn live_of(&self, worker: &WorkerId) -> Vec<LeaseId> {
+        let leases = self.tables.leases.iter();
+        leases
+            .filter(|(_, held)| held.live && held.worker == *worker)
+            .map(|(lease, _)| *lease)
+            .collect()
+    }
+
+    /// A worker has ended a job, and its result is on its way: its device may have the next one
+    /// meanwhile. The job itself is done when the result is here.
+    pub fn free_device(&mut self, lease: LeaseId) {
+        let Some(held) = self.tables.leases.get_mut(&lease) else {
+            return;
+        };
+        held.held_back = true;
+        let worker = self.tables.workers.get_mut(&held.worker);
+        let lane = worker.and_then(|worker| worker.lanes.get_mut(held.device));
+        if let Some(lane) = lane
+            && lane.lease == Some(lease)
+        {
+            lane.lease = None;
+        }
     }
 
     /// A worker shall take nothing more (or again something); what it is at it finishes. Taking
@@ -198,6 +222,7 @@ impl Dispatcher {
             predicted_secs: terms.total_secs(),
             prediction: terms.prediction,
             progress: None,
+            held_back: false,
         };
         self.tables.leases.insert(lease.id, held);
     }
@@ -217,6 +242,19 @@ impl Dispatcher {
             }
             _ => false,
         }
+    }
+
+    /// Say whether the result of a lease may be on its way: then its job is not begun a second
+    /// time for being slow.
+    pub fn hold_back(&mut self, lease: LeaseId, held_back: bool) {
+        if let Some(held) = self.tables.leases.get_mut(&lease) {
+            held.held_back = held_back;
+        }
+    }
+
+    /// Whether a worker gets nothing more for what it did.
+    pub fn is_quarantined(&self, worker: &WorkerId) -> bool {
+        self.tables.quarantine.contains_key(worker)
     }
 
     /// A result came. The first one counts, also from a lease that was lost in between; all
@@ -402,7 +440,7 @@ impl Dispatcher {
         worker.quarantined = Some(failure.clone());
         // Being started again does not end it.
         self.tables.quarantine.insert(id.clone(), failure.clone());
-        let leases: Vec<LeaseId> = worker.lanes.iter().filter_map(|lane| lane.lease).collect();
+        let leases = self.live_of(id);
         self.tables.fresh_at = None;
         for holders in self.tables.holders.values_mut() {
             holders.remove(id);

@@ -143,6 +143,8 @@ pub(crate) struct HeldLease {
     pub(crate) prediction: Prediction,
     /// Part of the work that was done, and when that was said.
     pub(crate) progress: Option<(f64, Duration)>,
+    /// Its result may be on its way: the job is not begun a second time.
+    pub(crate) held_back: bool,
 }
 
 /// A run with jobs here.

@@ -139,8 +139,14 @@ async fn heard(shared: &Arc<Shared>, beat: &Beat) {
         let card = state.cards.get(&beat.worker);
         card.is_some_and(|card| card.advert.start == beat.start && card.draining == beat.draining)
     };
-    if !is_known && let Err(error) = read_card(shared, &beat.worker).await {
-        tracing::debug!(%error, "a worker's card cannot be read");
+    if !is_known {
+        // Not waited for: other workers' signs of life come in behind this one.
+        let (shared, worker) = (Arc::clone(shared), beat.worker.clone());
+        tokio::spawn(async move {
+            if let Err(error) = read_card(&shared, &worker).await {
+                tracing::debug!(%error, "a worker's card cannot be read");
+            }
+        });
     }
     for lease in take_sign(shared, beat, now) {
         shared.stop(&beat.worker, lease).await;
@@ -158,18 +164,24 @@ fn take_sign(shared: &Arc<Shared>, beat: &Beat, now: Duration) -> Vec<LeaseId> {
     state.signs.insert(beat.worker.clone(), sign);
     let is_ours =
         |state: &State, at: &AtJob| at.owner == shared.id && state.out.contains_key(&at.lease);
-    let others = beat.jobs.iter().filter(|at| !is_ours(&state, at)).count();
+    let others = beat.jobs.iter();
+    let others = others.filter(|at| !at.finished && !is_ours(&state, at));
+    let others = others.count();
     state.others.insert(beat.worker.clone(), others);
     for at in beat.jobs.iter().filter(|at| at.owner == shared.id) {
         let Some(out) = state.out.get_mut(&at.lease) else {
             // Adopted once its call is asked for again, until its lease runs out.
-            if !state.earlier.contains_key(&at.key) {
+            if !at.finished && !state.earlier.contains_key(&at.key) {
                 stale.push(at.lease);
             }
             continue;
         };
         out.seen = Some(now);
+        out.at_work = (!at.finished).then_some(now);
         let job = out.lease.job;
+        if at.finished {
+            state.dispatcher.free_device(at.lease);
+        }
         if at.of > 0 {
             let part = at.step as f64 / at.of as f64;
             // Whether the lease is still good is looked at elsewhere.

@@ -31,6 +31,7 @@ impl Shared {
             return;
         }
         let now = self.now();
+        state.hold_back(now);
         let workers: Vec<_> = state.cards.keys().cloned().collect();
         loop {
             let mut given = false;
@@ -65,12 +66,13 @@ impl Shared {
                 );
                 let out = Out {
                     lease: lease.clone(),
-                    subject: job_subject(worker, &lease.key),
+                    subject: job_subject(worker, &lease.key, lease.id),
                     message: Vec::new(),
                     given: now,
                     seen: None,
                     arrived: false,
                     place: None,
+                    at_work: None,
                 };
                 state.out.insert(lease.id, out);
                 let parcel = Parcel {
@@ -105,6 +107,7 @@ impl Shared {
                 seen: None,
                 arrived: false,
                 place: None,
+                at_work: None,
             };
             state.out.insert(lease.id, out);
         }
@@ -113,9 +116,17 @@ impl Shared {
     async fn send(self: Arc<Self>, parcel: Parcel) {
         let lease = parcel.lease.clone();
         match self.publish(parcel).await {
-            Ok(place) => {
-                if let Some(out) = self.lock().out.get_mut(&lease.id) {
-                    out.place = Some(place);
+            Ok(None) => {}
+            Ok(Some(place)) => {
+                let still_out = match self.lock().out.get_mut(&lease.id) {
+                    Some(out) => {
+                        out.place = Some(place);
+                        true
+                    }
+                    None => false,
+                };
+                if !still_out {
+                    self.withdraw(&lease).await;
                 }
             }
             Err(
@@ -128,17 +139,33 @@ impl Shared {
                     code: Code::Refused,
                     text: error.to_string(),
                 };
-                let mut state = self.lock();
-                let effects = state.dispatcher.failed(lease.id, failure, self.now());
-                state.out.remove(&lease.id);
-                self.carry_out(&mut state, &effects);
+                {
+                    let mut state = self.lock();
+                    let effects = state.dispatcher.failed(lease.id, failure, self.now());
+                    state.out.remove(&lease.id);
+                    self.carry_out(&mut state, &effects);
+                }
+                self.withdraw(&lease).await;
             }
             // The watchdog publishes it again, or the lease is lost.
-            Err(error) => tracing::warn!("{error}; it is sent again"),
+            Err(error) if self.lock().out.contains_key(&lease.id) => {
+                tracing::warn!("{error}; it is sent again");
+            }
+            // It ended meanwhile, and may have been published all the same.
+            Err(_) => self.withdraw(&lease).await,
         }
     }
 
-    async fn publish(self: &Arc<Self>, parcel: Parcel) -> Result<u64, ClusterError> {
+    /// A lease ended while its message was under way: nobody is to begin it.
+    async fn withdraw(&self, lease: &Lease) {
+        self.stop(&lease.worker, lease.id).await;
+        let subject = job_subject(&lease.worker, &lease.key, lease.id);
+        self.take_back(subject).await;
+        self.forget_row(lease).await;
+    }
+
+    /// Gives its place in the stream; none when the lease ended before it was published.
+    async fn publish(self: &Arc<Self>, parcel: Parcel) -> Result<Option<u64>, ClusterError> {
         let Parcel {
             lease,
             call,
@@ -162,9 +189,9 @@ impl Shared {
             holders,
         };
         let message = serde_json::to_vec(&message).unwrap_or_default();
-        let subject = job_subject(&lease.worker, &lease.key);
-        // In the database first: what is in the stream and not here could not be told from
-        // another's after a restart.
+        let subject = job_subject(&lease.worker, &lease.key, lease.id);
+        // Into the database and the stream at once. Should only the stream have it when we are
+        // killed, its result is taken in by its key at the next start.
         let row = OutJob {
             key: lease.key,
             node: call.node,
@@ -174,17 +201,28 @@ impl Shared {
             message: message.clone(),
         };
         let db = self.db.clone();
-        let kept = tokio::task::spawn_blocking(move || db.put_job(row)).await;
-        kept.map_err(|error| ClusterError::stream("keep a job", &error))??;
-        {
-            let mut state = self.lock();
-            let Some(out) = state.out.get_mut(&lease.id) else {
-                // Ended meanwhile: nobody is to begin it.
-                return Ok(0);
-            };
-            out.message.clone_from(&message);
+        let kept = tokio::task::spawn_blocking(move || db.put_job(row));
+        let still_out = match self.lock().out.get_mut(&lease.id) {
+            Some(out) => {
+                out.message.clone_from(&message);
+                true
+            }
+            None => false,
+        };
+        let kept = async {
+            let kept = kept.await;
+            kept.map_err(|error| ClusterError::stream("keep a job", &error))?
+                .map_err(ClusterError::from)
+        };
+        if !still_out {
+            kept.await?;
+            self.forget_row(&lease).await;
+            return Ok(None);
         }
-        self.publish_again(&lease, subject, message).await
+        let sent = self.publish_again(&lease, subject, message);
+        let (kept, sent) = tokio::join!(kept, sent);
+        kept?;
+        Ok(Some(sent?))
     }
 
     /// Publish a lease's message. Its id keeps it from being there twice.

@@ -12,7 +12,7 @@ use super::state::State;
 use crate::artifacts::{ArtifactError, Fetched, Holder, Origin};
 use crate::cost::CostRow;
 use crate::dispatch::{DoneOutcome, Effects, JobState};
-use crate::lease::{Failure, LeaseId};
+use crate::lease::{Failure, Lease, LeaseId};
 use crate::transport::{Outcome, ResultMessage, Stop, stop_subject};
 
 /// A failure as the node's.
@@ -44,13 +44,21 @@ impl Shared {
         for lease in &effects.stop {
             self.end_lease(state, *lease, true);
         }
-        for row in &effects.measured {
-            let Ok(value) = serde_json::to_value(row) else {
-                continue;
-            };
-            if let Err(error) = self.db.keep_cost(&kind(row), &value) {
-                tracing::debug!(%error, "a measurement was not kept");
-            }
+        let measured: Vec<_> = effects
+            .measured
+            .iter()
+            .filter_map(|row| Some((kind(row), serde_json::to_value(row).ok()?)))
+            .collect();
+        if !measured.is_empty() {
+            // Not here: everybody waits for the state that the caller has locked.
+            let db = self.db.clone();
+            tokio::task::spawn_blocking(move || {
+                for (kind, value) in measured {
+                    if let Err(error) = db.keep_cost(&kind, &value) {
+                        tracing::debug!(%error, "a measurement was not kept");
+                    }
+                }
+            });
         }
         for job in &effects.ended {
             let end = match state.dispatcher.state(*job) {
@@ -75,20 +83,22 @@ impl Shared {
             if stop {
                 shared.stop(&out.lease.worker, lease).await;
             }
-            shared.take_back(out.place).await;
-            let (db, key) = (shared.db.clone(), out.lease.key);
-            let still = shared
-                .lock()
-                .out
-                .values()
-                .any(|other| other.lease.key == key);
-            if !still {
-                let removed = tokio::task::spawn_blocking(move || db.remove_job(key)).await;
-                if let Ok(Err(error)) = removed {
-                    tracing::debug!(%error, "a job that ended is still noted");
-                }
+            // Who told of an end acknowledges the message; what was not published yet is looked
+            // after by whoever publishes it.
+            if !out.arrived && !out.message.is_empty() {
+                shared.take_back(out.subject.clone()).await;
             }
+            shared.forget_row(&out.lease).await;
         });
+    }
+
+    /// Take a lease's note out of the database, unless its job is out under another one.
+    pub(super) async fn forget_row(&self, lease: &Lease) {
+        let (db, key, id) = (self.db.clone(), lease.key, lease.id.0);
+        let removed = tokio::task::spawn_blocking(move || db.remove_lease(key, id)).await;
+        if let Ok(Err(error)) = removed {
+            tracing::debug!(%error, "a job that ended is still noted");
+        }
     }
 
     /// Ask a worker to stop.
@@ -100,9 +110,9 @@ impl Shared {
         self.link.tell(stop_subject(worker), &stop).await;
     }
 
-    /// Take a message out of the stream of jobs, if it is still there.
-    async fn take_back(&self, place: Option<u64>) {
-        let Some(place) = place else { return };
+    /// Take messages with this subject out of the stream of jobs, if they are still there. By
+    /// subject, not by place: the stream may be another one than that which they were put into.
+    pub(super) async fn take_back(&self, subject: String) {
         if let Ok(stream) = self
             .link
             .streams
@@ -110,12 +120,13 @@ impl Shared {
             .await
         {
             // Acknowledged ones are gone already.
-            drop(stream.delete_message(place).await);
+            drop(stream.purge().filter(subject).await);
         }
     }
 
-    /// A result has come: fetch what it made, tell the dispatcher, wake the call. Results of
-    /// leases that nobody knows are kept, and not counted.
+    /// A result has come: fetch what it made, tell the dispatcher, wake the call. So it is with
+    /// results of leases that were lost, or given by an earlier start: what is finished counts,
+    /// and whoever was handed the same since is stopped.
     pub(super) async fn take_in(self: &Arc<Self>, result: &ResultMessage) {
         let lease = result.lease.id;
         let known = {
@@ -124,6 +135,11 @@ impl Shared {
                 Some(out) if out.arrived => return,
                 Some(out) => {
                     out.arrived = true;
+                    if matches!(result.outcome, Outcome::Done { .. }) {
+                        // Its maker goes on while we fetch.
+                        state.dispatcher.free_device(lease);
+                        self.assign(&mut state);
+                    }
                     true
                 }
                 None => false,
@@ -163,11 +179,16 @@ impl Shared {
             Ok((made, files)) => {
                 let (key, worker) = (result.lease.key, &result.lease.worker);
                 tracing::info!(%key, lease = lease.0, %worker, reused = made.reused, "came late");
-                // Of an earlier start of ours, or a lease that was lost: made all the same.
+                if self.take_late(result, &made, &files) {
+                    return;
+                }
+                // Nobody waits for it now: somebody may later.
                 let store = self.store.clone();
-                let commit = result.to_commit(made);
+                let commit = result.to_commit(made.clone());
                 let kept = tokio::task::spawn_blocking(move || store.commit(commit)).await;
-                drop(files);
+                self.lock().earlier.remove(&key);
+                // Who began to wait meanwhile did not find it in the store.
+                self.take_late(result, &made, &files);
                 if let Ok(Err(error)) = kept {
                     tracing::warn!("a late result was not kept: {error}");
                 }
@@ -175,6 +196,42 @@ impl Shared {
             Err(failure) if known => self.attempt_failed(lease, failure),
             Err(failure) => tracing::debug!("a late result was not fetched: {failure}"),
         }
+    }
+
+    /// The calls that wait for this result, under whatever lease, have it. Says whether that
+    /// settles it: somebody had it, or nobody is to have it for who made it.
+    fn take_late(
+        self: &Arc<Self>,
+        result: &ResultMessage,
+        made: &FarMade,
+        files: &[Fetched],
+    ) -> bool {
+        let Outcome::Done { done, .. } = &result.outcome else {
+            return false;
+        };
+        let mut state = self.lock();
+        if state.dispatcher.is_quarantined(&result.lease.worker) {
+            return true;
+        }
+        let now = self.now();
+        let (_outcome, effects) = state.dispatcher.job_done(result.lease.id, done, now);
+        self.carry_out(&mut state, &effects);
+        let waiting: Vec<_> = state
+            .calls
+            .iter()
+            .filter(|(_, waiting)| waiting.call.key == result.lease.key && waiting.end.is_none())
+            .map(|(job, _)| *job)
+            .collect();
+        for job in &waiting {
+            let effects = state.dispatcher.found(*job, &done.outputs, now);
+            if let Some(waiting) = state.calls.get_mut(job) {
+                waiting.files = files.to_vec();
+                waiting.end = Some(Ok(made.clone()));
+            }
+            self.carry_out(&mut state, &effects);
+        }
+        self.assign(&mut state);
+        !waiting.is_empty()
     }
 
     /// A worker's bytes are not what they are said to be.

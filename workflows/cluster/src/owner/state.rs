@@ -49,8 +49,25 @@ pub(super) struct Out {
     pub(super) seen: Option<Duration>,
     /// Its result is here; its files may be on their way.
     pub(super) arrived: bool,
-    /// Place of its message in the stream.
+    /// Place of its message in the stream; of the present stream only.
     pub(super) place: Option<u64>,
+    /// When its worker last said that it is at it and has not ended it.
+    pub(super) at_work: Option<Duration>,
+}
+
+/// A worker that is at a job says so at least this often.
+const SAYS_SO: Duration = Duration::from_millis(1500);
+
+impl Out {
+    /// Whether a result may be on its way: then nobody else is to begin the same. Only a worker
+    /// that was just heard to be in the middle of it, since the server was last reached, has none
+    /// under way.
+    pub(super) fn may_be_finished(&self, reached_since: Duration, now: Duration) -> bool {
+        let is_at_work = self
+            .at_work
+            .is_some_and(|at| at >= reached_since && now.saturating_sub(at) < SAYS_SO);
+        self.arrived || !is_at_work
+    }
 }
 
 /// A worker's last sign of life.
@@ -76,6 +93,8 @@ pub(super) struct State {
     /// Since when the server can be reached; leases are not lost while it cannot.
     pub(super) reached_since: Duration,
     pub(super) was_reached: bool,
+    /// When the server's stream of jobs was made, by its clock.
+    pub(super) jobs_since: Option<i128>,
     pub(super) paused: bool,
     /// Until then, workers that earlier leases name get nothing new: they may be at them still.
     pub(super) settled: Duration,
@@ -95,6 +114,7 @@ impl State {
             settled: now + SETTLE,
             reached_since: now,
             was_reached: true,
+            jobs_since: None,
             paused: false,
             next_id: 1,
         }
@@ -104,6 +124,14 @@ impl State {
         let id = JobId(self.next_id);
         self.next_id += 1;
         id
+    }
+
+    /// Keep the dispatcher from having done a second time what may be finished.
+    pub(super) fn hold_back(&mut self, now: Duration) {
+        for out in self.out.values() {
+            let held_back = out.may_be_finished(self.reached_since, now);
+            self.dispatcher.hold_back(out.lease.id, held_back);
+        }
     }
 
     /// Whether a worker has room for something new.

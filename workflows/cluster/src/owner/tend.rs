@@ -10,15 +10,18 @@ use super::Shared;
 use super::state::{Out, Sign};
 use crate::names::WorkerId;
 use crate::transport::{
-    BUCKET, CARDS, Card, ClusterError, JOBS, Settings, consumer_of_worker, ensure,
+    BUCKET, CARDS, Card, ClusterError, JOBS, Settings, consumer_of_worker, ensure_since, job_filter,
 };
 use crate::version::PROTOCOL;
 
 /// Between looks.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Looks between those at the server's streams and settings.
-const SERVER_EVERY: u32 = 6;
+/// How long after its end a result may be on its way before its worker is asked for it.
+const UNHEARD: Duration = Duration::from_secs(1);
+
+/// Between looks at the server's streams and settings.
+const SERVER_EVERY: Duration = Duration::from_millis(1500);
 
 /// Who hands out work.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -142,13 +145,26 @@ fn of_worker<'a>(
 
 /// Look after everything until the owner ends.
 pub(super) async fn tend(shared: Arc<Shared>) {
-    let mut looks = 0u32;
+    let mut looked = shared.now();
     while !shared.over.is_cancelled() {
         tokio::time::sleep(LOOK).await;
-        looks = looks.wrapping_add(1);
+        let now = shared.now();
+        if now.saturating_sub(looked) > LOOK * 4 {
+            // We were held up ourselves: what came meanwhile is not taken in yet, and nobody was
+            // silent for that.
+            shared.lock().reached_since = now;
+        }
+        looked = now;
         leases(&shared);
-        if looks.is_multiple_of(SERVER_EVERY)
-            && shared.link.is_connected()
+    }
+}
+
+/// Look after the server until the owner ends: apart from leases, for a server that is slow to
+/// answer must not hold up what is known without it.
+pub(super) async fn tend_server(shared: Arc<Shared>) {
+    while !shared.over.is_cancelled() {
+        tokio::time::sleep(SERVER_EVERY).await;
+        if shared.link.is_connected()
             && let Err(error) = server(&shared).await
         {
             tracing::debug!(%error, "the server was not looked after");
@@ -187,6 +203,20 @@ fn leases(shared: &Arc<Shared>) {
         state.others.remove(&worker);
         state.cards.remove(&worker);
         shared.carry_out(&mut state, &effects);
+        let (shared, subjects) = (Arc::clone(shared), job_filter(&worker));
+        // Also what it told the end of and did not acknowledge.
+        tokio::spawn(async move { shared.take_back(subjects).await });
+    }
+    // A worker that is there, was at it and is not any more has told of its end: it is asked to
+    // tell again before somebody else begins the same.
+    let unheard = state.out.values().filter(|out| {
+        let sign = state.signs.get(&out.lease.worker);
+        let is_over = |seen: Duration| sign.is_some_and(|sign| sign.at > seen + UNHEARD);
+        !out.arrived && out.seen.is_some_and(|seen| is_over(seen.max(since)))
+    });
+    for lease in unheard.map(|out| out.lease.clone()) {
+        let shared = Arc::clone(shared);
+        tokio::spawn(async move { shared.stop(&lease.worker, lease.id).await });
     }
     let lost: Vec<_> = state
         .out
@@ -221,10 +251,18 @@ fn leases(shared: &Arc<Shared>) {
 
 /// Streams, consumers, settings and the claim.
 async fn server(shared: &Arc<Shared>) -> Result<(), ClusterError> {
-    if ensure(&shared.link).await? {
+    let since = ensure_since(&shared.link).await?;
+    let before = shared.lock().jobs_since;
+    if before.is_some_and(|before| before != since) {
         tracing::warn!("the stream of jobs was gone; it is filled again");
+        // Places in the old one say nothing of the new one.
+        for out in shared.lock().out.values_mut() {
+            out.place = None;
+        }
         fill_again(shared).await?;
     }
+    // Not before it is full: else a failure here would leave it empty.
+    shared.lock().jobs_since = Some(since);
     renew(shared).await?;
     if let Some(settings) = shared.link.get::<Settings>(BUCKET, "settings").await? {
         let mut state = shared.lock();

@@ -8,6 +8,10 @@ use crate::dispatch::table::Tables;
 use crate::job::{Job, JobId};
 use crate::names::WorkerId;
 
+/// What a second start has to win besides its cost, in seconds: a message, notes on disk of two
+/// machines and fetching take a part of that, and within it the first result may be on its way.
+const HAND_OVER_SECS: f64 = 0.5;
+
 /// A job that could start now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadyJob {
@@ -138,13 +142,19 @@ impl<'t> View<'t> {
         lanes
     }
 
-    /// Jobs that workers are at, in order of id; those of paused runs are left out, and those of
-    /// which an input was lost since and is being made again.
+    /// Jobs that workers are at, in order of id; those of paused runs are left out, those of
+    /// which an input was lost since and is being made again, and those whose result may be on
+    /// its way.
     pub fn running(&self) -> Vec<RunningJob> {
         let running = self.tables.running.iter();
         let entries = running.filter_map(|at| self.tables.entries.get(*at));
         let mut jobs: Vec<RunningJob> = entries
             .filter(|entry| !self.tables.is_paused(entry) && entry.missing == 0)
+            .filter(|entry| {
+                let leases = entry.live.iter();
+                let mut held = leases.filter_map(|lease| self.tables.leases.get(lease));
+                !held.any(|held| held.held_back)
+            })
             .map(|entry| {
                 let leases = entry.live.iter();
                 let held = || {
@@ -194,7 +204,8 @@ impl<'t> View<'t> {
     }
 
     /// The running job whose second start on `at` wins most, if any wins more than it costs:
-    /// the time by which its result comes earlier against the time it takes here.
+    /// the time by which its result comes earlier against the time it takes here and what it
+    /// takes to hand it over. Short jobs are over before that: they are never begun twice.
     pub fn best_duplicate(&self, at: &Asker) -> Option<Choice> {
         let mut best: Option<(f64, JobId)> = None;
         for job in self.running() {
@@ -206,7 +217,7 @@ impl<'t> View<'t> {
             };
             let cost = terms.total_secs() + terms.run_secs * (job.stretch - 1.0);
             let gain = job.remaining_secs - cost;
-            let wins = gain > self.steal_ratio() * cost;
+            let wins = gain > self.steal_ratio() * cost + HAND_OVER_SECS;
             if wins && best.is_none_or(|(most, _)| gain > most) {
                 best = Some((gain, job.id));
             }

@@ -80,6 +80,9 @@ pub struct AtJob {
     pub of: u64,
     /// Seconds since it began.
     pub secs: f64,
+    /// It has ended, and its result is on its way: nobody else is to begin it.
+    #[serde(default)]
+    pub finished: bool,
 }
 
 /// A worker's sign of life.

@@ -31,9 +31,10 @@ const RESULTS_AGE: Duration = Duration::from_secs(14 * 24 * 3600);
 /// What is published twice within this time is taken in once.
 const DEDUPE: Duration = Duration::from_secs(600);
 
-/// Where a job's message goes.
-pub fn job_subject(worker: &WorkerId, key: &Key) -> String {
-    format!("lt.jobs.{worker}.{}", key.to_hex())
+/// Where a job's message goes: a subject of its own for each lease, so that it can be taken back
+/// by it from whatever stream holds it by then.
+pub fn job_subject(worker: &WorkerId, key: &Key, lease: LeaseId) -> String {
+    format!("lt.jobs.{worker}.{}-{lease}", key.to_hex())
 }
 
 /// All of a worker's jobs.
@@ -101,6 +102,29 @@ fn work_queue(name: &str, subjects: &str, max_age: Duration) -> Config {
 )]
 pub async fn ensure(link: &Link) -> Result<bool, ClusterError> {
     let was_there = link.streams.get_stream(JOBS).await.is_ok();
+    make(link).await?;
+    Ok(!was_there)
+}
+
+/// As [`ensure`]; gives when the stream of jobs was made, in nanoseconds since 1970 by the
+/// server's clock. Another moment than before means another stream: what was published is not in
+/// it, whoever made it.
+#[allow(
+    clippy::large_stack_frames,
+    reason = "the client's futures are large, and this runs on a task of its own"
+)]
+pub(crate) async fn ensure_since(link: &Link) -> Result<i128, ClusterError> {
+    make(link).await?;
+    let jobs = link.streams.get_stream(JOBS).await;
+    let jobs = jobs.map_err(|error| ClusterError::stream("look at the queue", &error))?;
+    Ok(jobs.cached_info().created.unix_timestamp_nanos())
+}
+
+#[allow(
+    clippy::large_stack_frames,
+    reason = "the client's futures are large, and this runs once, on a stack of its own"
+)]
+async fn make(link: &Link) -> Result<(), ClusterError> {
     let streams = [
         work_queue(JOBS, "lt.jobs.>", Duration::ZERO),
         work_queue(RESULTS, "lt.results.>", RESULTS_AGE),
@@ -125,7 +149,7 @@ pub async fn ensure(link: &Link) -> Result<bool, ClusterError> {
         let made = link.streams.create_key_value(config).await;
         made.map_err(|error| ClusterError::stream(format!("make the bucket {bucket}"), &error))?;
     }
-    Ok(!was_there)
+    Ok(())
 }
 
 impl Link {

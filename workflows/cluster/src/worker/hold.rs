@@ -32,6 +32,8 @@ pub(super) struct Held {
     pub(super) began: Duration,
     /// When the server was last reached.
     pub(super) reached: Duration,
+    /// Made; what is left is to deliver it, which nothing but the end of this process prevents.
+    pub(super) finished: bool,
 }
 
 impl Held {
@@ -48,6 +50,7 @@ impl Held {
             step,
             of,
             secs: now.saturating_sub(self.began).as_secs_f64(),
+            finished: self.finished,
         }
     }
 

@@ -9,7 +9,7 @@ use flow_executor::{FarCall, FarError, FarMade};
 use flow_store::{Exactness, StoredValue};
 
 use super::hold::{Held, Progress};
-use super::{AGAIN, Shared, locked};
+use super::{AGAIN, Shared};
 use crate::artifacts::{ArtifactError, Fetched, Holder};
 use crate::dispatch::Done;
 use crate::job::Output;
@@ -19,7 +19,7 @@ use crate::transport::{
 };
 
 /// Leases that are remembered.
-const REMEMBERED: usize = 4096;
+pub(super) const REMEMBERED: usize = 4096;
 
 /// Run the job in `message` under its lease; the message is acknowledged when the result is safe.
 pub(super) async fn perform(shared: Arc<Shared>, message: Message) {
@@ -29,7 +29,7 @@ pub(super) async fn perform(shared: Arc<Shared>, message: Message) {
         return;
     };
     let name = (job.owner.clone(), job.lease.id.0);
-    if !is_new(&shared, &name) {
+    if !shared.take(name.clone()) {
         if !shared.held().contains_key(&name) {
             drop(message.ack().await);
         }
@@ -51,9 +51,10 @@ pub(super) async fn perform(shared: Arc<Shared>, message: Message) {
         progress: Arc::clone(&progress),
         began: now,
         reached: now,
+        finished: false,
     };
     shared.held().insert(name.clone(), held);
-    shared.changed.notify_waiters();
+    shared.changed.notify_one();
     let renewing = {
         let every = shared.lease / 3;
         let acker = Acker::of(&message);
@@ -65,12 +66,23 @@ pub(super) async fn perform(shared: Arc<Shared>, message: Message) {
         })
     };
     let result = run(&shared, &job, &cancel, progress).await;
-    if !cancel.is_cancelled() {
-        deliver(&shared, &job, &result, &cancel).await;
+    // What is made is delivered even when its lease was lost meanwhile: the owner takes what comes
+    // first, and what is finished is not to be made again.
+    let is_made = matches!(result.outcome, Outcome::Done { .. });
+    let wanted = is_made || !cancel.is_cancelled();
+    if wanted {
+        if let Some(held) = shared.held().get_mut(&name) {
+            held.finished = true;
+        }
+        shared.changed.notify_one();
+        if is_made {
+            shared.keep_result(name.clone(), result.clone());
+        }
+        deliver(&shared, &job, &result).await;
     }
     renewing.abort();
     // The owner has the result, or wants none: the message has done its work.
-    let acked = if cancel.is_cancelled() {
+    let acked = if !wanted {
         message.ack_with(AckKind::Term).await
     } else {
         message.ack().await
@@ -78,37 +90,41 @@ pub(super) async fn perform(shared: Arc<Shared>, message: Message) {
     if let Err(error) = acked {
         tracing::debug!(%error, "a job was not acknowledged; its lease keeps it from running again");
     }
-    if !cancel.is_cancelled() {
+    if wanted {
         shared.done.fetch_add(1, Ordering::Relaxed);
     }
     shared.held().remove(&name);
-    shared.changed.notify_waiters();
+    shared.changed.notify_one();
 }
 
-fn is_new(shared: &Shared, name: &(String, u64)) -> bool {
-    let mut taken = locked(&shared.taken);
-    if taken.contains(name) {
-        return false;
+/// Publish a result once more for an owner that does not know of it. The server drops it where
+/// it has it.
+pub(super) async fn tell_again(shared: &Arc<Shared>, owner: &str, result: &ResultMessage) {
+    let payload = serde_json::to_vec(result).unwrap_or_default();
+    let subject = result_subject(owner, result.lease.id);
+    let id = format!("{owner}.{}", result.lease.id);
+    if let Err(error) = shared.link.publish("a result", subject, &id, payload).await {
+        tracing::debug!(%error, "a result was not told again");
     }
-    if taken.len() >= REMEMBERED {
-        taken.remove(0);
-    }
-    taken.push(name.clone());
-    true
 }
 
-/// Publish the result until the server has it, the lease is lost or it is not wanted any more.
-async fn deliver(
-    shared: &Arc<Shared>,
-    job: &JobMessage,
-    result: &ResultMessage,
-    cancel: &CancelToken,
-) {
+/// Publish the result until the server has it. Somebody who wants this worker to leave waits for
+/// that as long as a lease lasts.
+async fn deliver(shared: &Arc<Shared>, job: &JobMessage, result: &ResultMessage) {
     let payload = serde_json::to_vec(result).unwrap_or_default();
     let subject = result_subject(&job.owner, job.lease.id);
     let id = format!("{}.{}", job.owner, job.lease.id);
     let mut tries = 0u32;
-    while !cancel.is_cancelled() {
+    let mut asked_to_leave = None;
+    loop {
+        let now = shared.clock.monotonic();
+        if shared.leave.is_cancelled() {
+            let since = *asked_to_leave.get_or_insert(now);
+            if now.saturating_sub(since) > shared.lease {
+                tracing::warn!("a result was not delivered: the server is away");
+                return;
+            }
+        }
         let sent = shared
             .link
             .publish("a result", subject.clone(), &id, payload.clone())

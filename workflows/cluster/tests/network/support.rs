@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine_base::{CancelToken, Clock, Code, ContentHash, Datum, SystemClock};
 use flow_cluster::owner::{Owner, OwnerOptions, Travels};
@@ -32,6 +32,48 @@ pub(crate) struct Record {
     /// Calls that came to an end of their own.
     ended: Arc<AtomicUsize>,
     under_way: Arc<AtomicUsize>,
+    /// Calls that gave something, with their times.
+    made: Arc<Mutex<Vec<Made>>>,
+    habits: Habits,
+}
+
+/// In what a worker differs from others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Habits {
+    /// What its model is, as its keys have it.
+    pub(crate) model: &'static str,
+}
+
+impl Default for Habits {
+    fn default() -> Self {
+        Self { model: "model" }
+    }
+}
+
+/// A call that came to its end.
+#[derive(Debug, Clone)]
+pub(crate) struct Made {
+    /// Type and number of the piece.
+    pub(crate) what: String,
+    pub(crate) began: Instant,
+    pub(crate) ended: Instant,
+}
+
+/// Pieces that somebody began after somebody had ended them, and what is known of each.
+pub(crate) fn made_again(workers: &[&TestWorker]) -> Vec<Vec<Made>> {
+    let mut by_piece: BTreeMap<String, Vec<Made>> = BTreeMap::new();
+    for worker in workers {
+        for made in worker.record.made.lock().unwrap().iter() {
+            let of_piece = by_piece.entry(made.what.clone()).or_default();
+            of_piece.push(made.clone());
+        }
+    }
+    let again = |made: &Vec<Made>| {
+        let first = made.iter().map(|made| made.ended).min();
+        made.iter()
+            .any(|made| first.is_some_and(|first| made.began > first))
+    };
+    by_piece.into_values().filter(again).collect()
 }
 
 struct Stub {
@@ -97,12 +139,25 @@ impl Node for Stub {
         &self.spec
     }
 
+    fn side_data(&self) -> Datum {
+        Datum::from(self.record.habits.model)
+    }
+
     fn run(&self, context: &NodeContext<'_>, call: &Call) -> Result<Outcome, NodeError> {
         self.record.under_way.fetch_add(1, Ordering::SeqCst);
+        let began = Instant::now();
         let made = self.make(context, call);
         self.record.under_way.fetch_sub(1, Ordering::SeqCst);
         if !matches!(&made, Err(error) if error.code == Code::Cancelled) {
             self.record.ended.fetch_add(1, Ordering::SeqCst);
+        }
+        if made.is_ok() {
+            let number = call.int("number").unwrap_or_default();
+            self.record.made.lock().unwrap().push(Made {
+                what: format!("{} {number} {:?}", self.spec.type_name, call.inputs),
+                began,
+                ended: Instant::now(),
+            });
         }
         made
     }
@@ -366,12 +421,34 @@ impl Place {
         self.try_worker(line, name).unwrap()
     }
 
+    /// A worker that differs from others.
+    pub(crate) fn odd_worker(&self, name: &str, habits: Habits) -> TestWorker {
+        self.join(&self.worker_line, name, habits).unwrap()
+    }
+
     pub(crate) fn try_worker(
         &self,
         line: &JoinLine,
         name: &str,
     ) -> Result<TestWorker, ClusterError> {
-        let record = Record::default();
+        self.join(line, name, Habits::default())
+    }
+
+    /// Where somebody has his store.
+    pub(crate) fn store_of(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn join(
+        &self,
+        line: &JoinLine,
+        name: &str,
+        habits: Habits,
+    ) -> Result<TestWorker, ClusterError> {
+        let record = Record {
+            habits,
+            ..Record::default()
+        };
         let store = store_at(&self.folder.path().join(name));
         let options = WorkerOptions {
             line: line.clone(),
