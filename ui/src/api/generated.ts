@@ -1783,7 +1783,7 @@ settings: Settings,
 /**
  * Whether a key for the language model's server is kept.
  */
-llm_key_set: boolean, 
+llm_key_set: boolean, llm_key_file: string, 
 /**
  * Where results are kept.
  */
@@ -2451,8 +2451,30 @@ export interface Coded {
   values: Record<string, string | number>;
 }
 
+export type ClusterJob = { node: string, node_type: string, part: number | null, secs: number, };
+export type ClusterWorker = { worker: string, here: boolean, away_secs: number, draining: boolean, devices: Array<string>, memory_bytes: number, models: number, node_types: number, release: string, url: string, clock_off_secs: number, jobs: Array<ClusterJob>, done: number, };
+export type ClusterStatus = { address: string, nats_version: string, paused: boolean, lease_secs: number, owner: unknown, workers: Array<ClusterWorker>, };
+export type ClusterState = { place?: string, runs_here: boolean, makes_films: boolean, status?: ClusterStatus, why?: string, jobs_per_minute: { [key in string]: number }, };
+export type StartClusterArgs = { open?: boolean, advertise?: string, };
+export type UseClusterArgs = { cluster: string, };
+export type ClusterLine = { command: string, };
+export type DrainOrder = "drain" | "undo" | "leave" | "forget";
+export type DrainArgs = { worker: string, order: DrainOrder, };
+export type SwitchArgs = { on: boolean, };
+export type Severity = "fine" | "advice" | "wrong";
+export type Finding = { machine: string, severity: Severity, found: string, advice: string, };
 /** Arguments and result of every command, by name. */
 export interface Commands {
+  "cluster.state": { args: NoArgs; result: ClusterState };
+  "cluster.start": { args: StartClusterArgs; result: ClusterState };
+  "cluster.stop": { args: NoArgs; result: ClusterState };
+  "cluster.use": { args: UseClusterArgs; result: ClusterState };
+  "cluster.leave": { args: NoArgs; result: ClusterState };
+  "cluster.line": { args: NoArgs; result: ClusterLine };
+  "cluster.drain": { args: DrainArgs; result: Done };
+  "cluster.pause": { args: SwitchArgs; result: Done };
+  "cluster.films": { args: SwitchArgs; result: Done };
+  "cluster.doctor": { args: NoArgs; result: Array<Finding> };
   /** The program, the machine and what it can make now. */
   "app.state": { args: NoArgs; result: AppState };
   /** Projects that were open before, latest first. */

@@ -11,6 +11,7 @@
 
 pub mod app;
 mod bindings;
+pub mod cluster;
 pub mod events;
 pub mod export;
 pub mod list;
@@ -107,6 +108,7 @@ pub struct Desk {
     projects: Mutex<BTreeMap<PathBuf, Arc<OpenProject>>>,
     settings: Mutex<Settings>,
     queue: Queue,
+    cluster: cluster::ClusterDesk,
     db: JobsDb,
     events: EventLog,
     watchers: Mutex<Vec<EventWatcher>>,
@@ -161,6 +163,7 @@ impl Desk {
             projects: Mutex::default(),
             settings: Mutex::new(settings),
             queue,
+            cluster: cluster::ClusterDesk::default(),
             db,
             events: EventLog::new(EVENTS_MAX),
             watchers: Mutex::default(),
@@ -229,6 +232,7 @@ impl Desk {
     /// End it: jobs that run are stopped and go on at the next start; projects are closed.
     pub fn stop(&self) {
         self.stop_workers();
+        self.cluster.stop();
         lock(&self.projects).clear();
     }
 
