@@ -161,14 +161,14 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
   let cluster;
   const worker = (name, more) => ({ worker: name, here: true, away_secs: 0, draining: cluster.draining.has(name), devices: ["cuda:0 (gb10)"], memory_bytes: 128e9, models: 9, node_types: 41, release: "0.4.0", url: "http://10.0.0.2:7411", clock_off_secs: 0.1, jobs: [], done: 212, ...more });
   const clusterState = () => {
-    if (!cluster) return { runs_here: false, makes_films: false, jobs_per_minute: {} };
+    if (!cluster) return { runs_here: false, open: false, makes_films: false, jobs_per_minute: {} };
     const workers = [
       worker("spark-1", { jobs: [{ node: "segment:boats", node_type: "film.segment", part: 0.62, secs: 14 }] }),
       worker("spark-2", { jobs: [{ node: "line:letter:1", node_type: "speech.line", part: null, secs: 3 }], done: 187 }),
       worker("spark-3", { here: false, away_secs: 312, done: 0 }),
       worker("studio-01", { devices: ["cpu:0 (cpu-x86-64)"], memory_bytes: 64e9, models: 5, done: 31 }),
     ].filter((each) => !cluster.gone.has(each.worker));
-    return { place: "/srv/maker/.local/share/longtake/cluster", runs_here: cluster.runs_here, makes_films: cluster.makes_films, status: { address: "127.0.0.1:4222", nats_version: "2.15.1", paused: cluster.paused, lease_secs: 30, owner: null, workers }, jobs_per_minute: { "spark-1": 6.4, "spark-2": 5.9, "studio-01": 0.8 } };
+    return { place: "/srv/maker/.local/share/longtake/cluster", runs_here: cluster.runs_here, open: false, makes_films: cluster.makes_films, status: { address: "127.0.0.1:4222", nats_version: "2.15.1", paused: cluster.paused, lease_secs: 30, owner: null, workers }, jobs_per_minute: { "spark-1": 6.4, "spark-2": 5.9, "studio-01": 0.8 } };
   };
   const commands = {
     "app.state": () => ({ version: "0.4.0", machine: { host: "studio-01", cpu: "AMD Ryzen 9 7950X", cores: 32, memory_bytes: 64e9, free_disk_bytes: 412e9, gpus: ["NVIDIA GeForce RTX 4090"] }, ready: { language_model: true, voice: true, upscaler: false }, models_folder: "/srv/maker/.local/share/longtake/models", cache_folder: "/srv/maker/.cache/longtake", projects_folder: settings.projects_folder }),

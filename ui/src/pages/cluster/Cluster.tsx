@@ -47,6 +47,7 @@ function ServerCard({ state, onLeave }: { state: ClusterState; onLeave: () => vo
             <h2 className="font-medium text-loud">{t("cluster.server")}</h2>
             {status ? <Badge tone={status.paused ? "warn" : "good"}>{status.paused ? t("cluster.paused") : t("cluster.works")}</Badge> : <Badge tone="bad">{t("cluster.away")}</Badge>}
             {state.runs_here && <Badge>{t("cluster.runs_here")}</Badge>}
+            {state.runs_here && <Badge>{state.open ? t("cluster.is_open") : t("cluster.is_closed")}</Badge>}
           </div>
           <p className="mt-1 text-sm break-all text-quiet">{status ? t("cluster.at", { address: status.address, version: status.nats_version }) : state.place}</p>
         </div>

@@ -50,6 +50,8 @@ pub struct ClusterState {
     pub place: Option<PathBuf>,
     /// Whether this studio runs its server.
     pub runs_here: bool,
+    /// Whether the server that was started here lets other machines in.
+    pub open: bool,
     /// Whether films are made there.
     pub makes_films: bool,
     /// What it does now; absent while it cannot be asked.
@@ -67,10 +69,12 @@ pub struct ClusterState {
 #[serde(deny_unknown_fields)]
 #[ts(optional_fields)]
 pub struct StartClusterArgs {
-    /// Let other machines in. Else only processes of this machine can join.
+    /// Let other machines in, or only processes of this machine; absent means as last time, which
+    /// is this machine only at first.
     #[serde(default)]
-    pub open: bool,
-    /// Host by which other machines reach this one; absent means its address.
+    pub open: Option<bool>,
+    /// Host by which other machines reach this one; absent means as last time, its address at
+    /// first.
     #[serde(default)]
     pub advertise: Option<String>,
 }
@@ -181,6 +185,8 @@ pub(super) fn commands() -> Vec<CommandEntry> {
 struct Kept {
     place: Option<PathBuf>,
     makes_films: bool,
+    open: bool,
+    advertise: Option<String>,
 }
 
 /// The server that runs here.
@@ -311,6 +317,7 @@ fn state(desk: &Desk, _: NoArgs) -> Result<ClusterState, StudioError> {
     Ok(ClusterState {
         place: kept.place,
         runs_here: desk.cluster.runs(),
+        open: kept.open,
         makes_films: kept.makes_films,
         status,
         why,
@@ -323,7 +330,13 @@ fn start(desk: &Desk, args: StartClusterArgs) -> Result<ClusterState, StudioErro
         let message = "the cluster's server runs here already: end it first";
         return Err(StudioError::new(Code::Busy, message));
     }
-    let bind = if args.open {
+    let before = desk.kept_cluster()?;
+    let open = args.open.unwrap_or(before.open);
+    let advertise = args.advertise.map(|host| host.trim().to_owned());
+    let advertise = advertise
+        .or(before.advertise)
+        .filter(|host| !host.is_empty());
+    let bind = if open {
         IpAddr::from(Ipv4Addr::UNSPECIFIED)
     } else {
         IpAddr::from(Ipv4Addr::LOCALHOST)
@@ -333,7 +346,7 @@ fn start(desk: &Desk, args: StartClusterArgs) -> Result<ClusterState, StudioErro
         dir: Some(dir.clone()),
         bind,
         tcp_port: 0,
-        advertise: args.advertise.filter(|host| !host.trim().is_empty()),
+        advertise: advertise.clone(),
         lease_secs: LEASE_SECS,
         workers: Vec::new(),
     };
@@ -363,10 +376,11 @@ fn start(desk: &Desk, args: StartClusterArgs) -> Result<ClusterState, StudioErro
         desk.cluster.stop();
         return Err(error);
     }
-    let makes_films = desk.kept_cluster()?.makes_films;
     desk.keep_cluster(&Kept {
         place: Some(dir),
-        makes_films,
+        makes_films: before.makes_films,
+        open,
+        advertise,
     })?;
     state(desk, NoArgs {})
 }
@@ -398,7 +412,7 @@ fn use_cluster(desk: &Desk, args: UseClusterArgs) -> Result<ClusterState, Studio
     };
     desk.keep_cluster(&Kept {
         place: Some(place),
-        makes_films: false,
+        ..Kept::default()
     })?;
     state(desk, NoArgs {})
 }

@@ -70,6 +70,31 @@ fn until(bench: &Bench, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
+/// A worker of this process with a store of its own; gives its thread once it has joined.
+fn join(bench: &Bench, line: &str) -> JoinHandle<Result<(), StudioError>> {
+    let studio = Studio::open(&StudioOptions {
+        cache_folder: bench.folder.path().join("worker"),
+        cache_cap_bytes: 1 << 30,
+    })
+    .unwrap();
+    let (sender, joined) = sync_channel(1);
+    let request = WorkerRequest {
+        join: line.to_owned(),
+        name: Some("second".to_owned()),
+        ..WorkerRequest::default()
+    };
+    let thread = std::thread::Builder::new()
+        .name("worker".to_owned())
+        .spawn(move || {
+            let tell = |it: &crate::cluster::WorkerJoined| drop(sender.send(it.worker.clone()));
+            studio.work(&request, &CancelToken::new(), tell)
+        })
+        .unwrap();
+    let name = joined.recv_timeout(Duration::from_secs(30)).unwrap();
+    assert_eq!(name, "second");
+    thread
+}
+
 fn code_of(bench: &Bench, name: &str, args: Value) -> Code {
     bench.desk.call(name, args).unwrap_err().code
 }
@@ -97,6 +122,7 @@ fn a_cluster_is_started_joined_drained_and_left() {
     assert_eq!(up["runs_here"], true);
     let address = up["status"]["address"].as_str().unwrap();
     assert!(address.starts_with("127.0.0.1:"), "{address}");
+    assert_eq!(up["open"], false);
     assert_eq!(code_of(&bench, "cluster.start", json!({})), Code::Busy);
     // The secret is in no answer but the one that is for it.
     let command = bench.call("cluster.line", json!({}));
@@ -120,25 +146,7 @@ fn a_cluster_is_started_joined_drained_and_left() {
     });
     bench.call("cluster.pause", json!({ "on": false }));
 
-    let studio = Studio::open(&StudioOptions {
-        cache_folder: bench.folder.path().join("worker"),
-        cache_cap_bytes: 1 << 30,
-    })
-    .unwrap();
-    let (sender, joined) = sync_channel(1);
-    let request = WorkerRequest {
-        join: line.to_owned(),
-        name: Some("second".to_owned()),
-        ..WorkerRequest::default()
-    };
-    let thread = std::thread::Builder::new()
-        .name("worker".to_owned())
-        .spawn(move || {
-            let tell = |_: &crate::cluster::WorkerJoined| drop(sender.send(()));
-            studio.work(&request, &CancelToken::new(), tell)
-        })
-        .unwrap();
-    joined.recv_timeout(Duration::from_secs(30)).unwrap();
+    let thread = join(&bench, line);
     let drain = |order: &str| {
         let args = json!({ "worker": "second", "order": order });
         bench.call("cluster.drain", args);
