@@ -60,6 +60,155 @@ references?: Array<string>,
 by?: { [key in string]: WrittenBy }, };
 
 /**
+ * A job that a worker is at.
+ */
+export type ClusterJob = { 
+/**
+ * Node of the run.
+ */
+node: string, 
+/**
+ * Its type.
+ */
+node_type: string, 
+/**
+ * From 0 to 1, where it is known.
+ */
+part: number | null, 
+/**
+ * Seconds since it began.
+ */
+secs: number, };
+
+/**
+ * What lets workers in. A secret.
+ */
+export type ClusterLine = { 
+/**
+ * To be run on each machine that shall work.
+ */
+command: string, };
+
+/**
+ * The cluster, as far as it is known.
+ */
+export type ClusterState = { 
+/**
+ * Folder or file with the line that lets films in; absent while no cluster is known.
+ */
+place?: string, 
+/**
+ * Whether this studio runs its server.
+ */
+runs_here: boolean, 
+/**
+ * Whether the server that was started here lets other machines in.
+ */
+open: boolean, 
+/**
+ * Whether films are made there.
+ */
+makes_films: boolean, 
+/**
+ * What it does now; absent while it cannot be asked.
+ */
+status?: ClusterStatus, 
+/**
+ * Why it cannot be asked.
+ */
+why?: string, 
+/**
+ * Jobs a minute of each worker, by name, over the last ten minutes that were watched.
+ */
+jobs_per_minute: { [key in string]: number }, };
+
+/**
+ * A cluster.
+ */
+export type ClusterStatus = { 
+/**
+ * Where its server is.
+ */
+address: string, 
+/**
+ * The server's version.
+ */
+nats_version: string, 
+/**
+ * Nothing is handed out.
+ */
+paused: boolean, 
+/**
+ * Seconds without a sign of life after which a lease is lost.
+ */
+lease_secs: number, 
+/**
+ * Who hands out work now.
+ */
+owner: unknown, 
+/**
+ * Its workers, by name.
+ */
+workers: Array<ClusterWorker>, };
+
+/**
+ * A worker.
+ */
+export type ClusterWorker = { 
+/**
+ * Its name.
+ */
+worker: string, 
+/**
+ * Whether it gives signs of life.
+ */
+here: boolean, 
+/**
+ * Seconds since it was last heard of, by its own clock; 0 when it is here.
+ */
+away_secs: number, 
+/**
+ * It takes nothing more.
+ */
+draining: boolean, 
+/**
+ * Its devices, by name and class.
+ */
+devices: Array<string>, 
+/**
+ * Memory of all of them.
+ */
+memory_bytes: number, 
+/**
+ * Models it has on disk.
+ */
+models: number, 
+/**
+ * Node types it runs.
+ */
+node_types: number, 
+/**
+ * Release of its program.
+ */
+release: string, 
+/**
+ * Where it serves its store.
+ */
+url: string, 
+/**
+ * Its clock against ours, in seconds; a second or two is the journey.
+ */
+clock_off_secs: number, 
+/**
+ * What it is at.
+ */
+jobs: Array<ClusterJob>, 
+/**
+ * Jobs done since it started.
+ */
+done: number, };
+
+/**
  * What a command does to the world.
  */
 export type CommandKind = "edit" | "job" | "system";
@@ -181,6 +330,22 @@ kept: boolean,
  * Whether the shot did not have it before.
  */
 new: boolean, };
+ * What a worker is to do.
+ */
+export type DrainArgs = { 
+/**
+ * Its name.
+ */
+worker: string, 
+/**
+ * What it is to do.
+ */
+order: DrainOrder, };
+
+/**
+ * What a worker is asked to do.
+ */
+export type DrainOrder = "drain" | "undo" | "leave" | "forget";
 
 /**
  * A change to the film.
@@ -504,6 +669,27 @@ project: string,
  * The text; case is ignored.
  */
 text: string, };
+
+/**
+ * Something that was looked at.
+ */
+export type Finding = { 
+/**
+ * Which machine: `here`, or a worker's name.
+ */
+machine: string, 
+/**
+ * How bad it is.
+ */
+severity: Severity, 
+/**
+ * What was looked at and found.
+ */
+found: string, 
+/**
+ * What to change; empty when nothing is to be changed.
+ */
+advice: string, };
 
 /**
  * How a picture of another shape fills the frame.
@@ -1852,6 +2038,10 @@ settings: Settings,
  */
 llm_key_set: boolean, 
 /**
+ * File that keeps it; only this user may read it.
+ */
+llm_key_file: string, 
+/**
  * Where results are kept.
  */
 cache_folder: string, 
@@ -1875,6 +2065,11 @@ data_folder: string,
  * Devices that models run on.
  */
 devices: Array<string>, };
+
+/**
+ * How bad a finding is.
+ */
+export type Severity = "fine" | "advice" | "wrong";
 
 /**
  * One continuous view.
@@ -2082,6 +2277,21 @@ at_unix_millis: number, };
 export type SoundKind = "ambience" | "effect";
 
 /**
+ * How to start a cluster here.
+ */
+export type StartClusterArgs = { 
+/**
+ * Let other machines in, or only processes of this machine; absent means as last time, which
+ * is this machine only at first.
+ */
+open?: boolean, 
+/**
+ * Host by which other machines reach this one; absent means as last time, its address at
+ * first.
+ */
+advertise?: string, };
+
+/**
  * A message of the event stream.
  */
 export type StreamEvent = { 
@@ -2093,6 +2303,15 @@ seq: number,
  * What happened.
  */
 event: DeskEvent, };
+
+/**
+ * A switch.
+ */
+export type SwitchArgs = { 
+/**
+ * Whether it is on.
+ */
+on: boolean, };
 
 /**
  * A take of a shot.
@@ -2278,6 +2497,15 @@ media_type: string,
  * Its size.
  */
 bytes: number, };
+
+/**
+ * A cluster that runs already.
+ */
+export type UseClusterArgs = { 
+/**
+ * The owner's line, a file with it, or the folder of `longtake cluster up`.
+ */
+cluster: string, };
 
 /**
  * A stretch of a file with moving pictures.
@@ -2623,6 +2851,26 @@ export interface Commands {
   "models.verify": { args: ModelArgs; result: JobStarted };
   /** Remove a model from this machine. */
   "models.remove": { args: ModelArgs; result: RemovedModel };
+  /** The cluster that is known, its machines and what each does now. */
+  "cluster.state": { args: NoArgs; result: ClusterState };
+  /** Start a cluster's server here, for as long as the studio is open. */
+  "cluster.start": { args: StartClusterArgs; result: ClusterState };
+  /** End the server that runs here. */
+  "cluster.stop": { args: NoArgs; result: ClusterState };
+  /** Use a cluster that runs already. */
+  "cluster.use": { args: UseClusterArgs; result: ClusterState };
+  /** Know the cluster no more; its machines stay as they are. */
+  "cluster.leave": { args: NoArgs; result: ClusterState };
+  /** The command that lets a machine in: a secret. */
+  "cluster.line": { args: NoArgs; result: ClusterLine };
+  /** Give a worker nothing more, let it work again, let it end, or forget one that went away. */
+  "cluster.drain": { args: DrainArgs; result: Done };
+  /** Hand nothing more out, or again something; what runs goes on. */
+  "cluster.pause": { args: SwitchArgs; result: Done };
+  /** Have films made by the cluster's machines, or by this one alone. */
+  "cluster.films": { args: SwitchArgs; result: Done };
+  /** Look at this machine and at the workers, and say what to change. */
+  "cluster.doctor": { args: NoArgs; result: Array<Finding> };
   /** Ways to write the film. */
   "export.presets": { args: NoArgs; result: Array<ExportPreset> };
   /** What an export would take. */
@@ -2699,6 +2947,16 @@ export const COMMANDS = [
   { name: "models.pull", kind: "job", docs: "Fetch a model; what is here already is not fetched again." },
   { name: "models.verify", kind: "job", docs: "Hash a model's files again." },
   { name: "models.remove", kind: "system", docs: "Remove a model from this machine." },
+  { name: "cluster.state", kind: "system", docs: "The cluster that is known, its machines and what each does now." },
+  { name: "cluster.start", kind: "system", docs: "Start a cluster's server here, for as long as the studio is open." },
+  { name: "cluster.stop", kind: "system", docs: "End the server that runs here." },
+  { name: "cluster.use", kind: "system", docs: "Use a cluster that runs already." },
+  { name: "cluster.leave", kind: "system", docs: "Know the cluster no more; its machines stay as they are." },
+  { name: "cluster.line", kind: "system", docs: "The command that lets a machine in: a secret." },
+  { name: "cluster.drain", kind: "system", docs: "Give a worker nothing more, let it work again, let it end, or forget one that went away." },
+  { name: "cluster.pause", kind: "system", docs: "Hand nothing more out, or again something; what runs goes on." },
+  { name: "cluster.films", kind: "system", docs: "Have films made by the cluster's machines, or by this one alone." },
+  { name: "cluster.doctor", kind: "system", docs: "Look at this machine and at the workers, and say what to change." },
   { name: "export.presets", kind: "system", docs: "Ways to write the film." },
   { name: "export.predict", kind: "system", docs: "What an export would take." },
   { name: "export.start", kind: "job", docs: "Make the film and write it into the project's exports." },

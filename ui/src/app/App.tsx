@@ -27,6 +27,7 @@ const SHOWN = {
   export: lazy(() => import("../pages/export/Export")),
   queue: lazy(() => import("../pages/queue/Queue")),
   models: lazy(() => import("../pages/models/Models")),
+  cluster: lazy(() => import("../pages/cluster/Cluster")),
   settings: lazy(() => import("../pages/settings/Settings")),
 };
 

@@ -1,4 +1,4 @@
-import { Bell, Boxes, Clapperboard, Cloud, CloudOff, FileText, Film, House, LayoutGrid, ListVideo, Redo2, Search, Settings, Undo2, WifiOff } from "lucide-react";
+import { Bell, Boxes, Clapperboard, Cloud, CloudOff, FileText, Film, House, LayoutGrid, ListVideo, Network, Redo2, Search, Settings, Undo2, WifiOff } from "lucide-react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { useEdits } from "../api/edits";
@@ -21,6 +21,7 @@ export const ICONS: Record<Page, typeof House> = {
   export: Film,
   queue: ListVideo,
   models: Boxes,
+  cluster: Network,
   settings: Settings,
 };
 
@@ -153,6 +154,7 @@ export function Shell({ onPalette, onMessages, onUndo, onRedo, children }: BarPr
         <div className="grow" />
         <NavItem page="queue" mark={open} />
         <NavItem page="models" />
+        <NavItem page="cluster" />
         <NavItem page="settings" />
       </nav>
       <header className="@container/head min-w-0 border-b border-line bg-back"><div className="flex h-full items-center gap-3 pr-3 pl-4">

@@ -1,7 +1,7 @@
 import { create } from "zustand";
 import { commitDrafts } from "../parts/drafts";
 
-export const PAGES = ["welcome", "story", "board", "export", "queue", "models", "settings"] as const;
+export const PAGES = ["welcome", "story", "board", "export", "queue", "models", "cluster", "settings"] as const;
 export type Page = (typeof PAGES)[number];
 
 /** Pages that show the open project. */

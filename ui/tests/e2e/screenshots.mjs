@@ -20,7 +20,7 @@ const SIZES = [
   { width: 1280, height: 800 },
   { width: 1920, height: 1080 },
 ];
-const PAGES = ["welcome", "story", "board", "export", "queue", "models", "settings"].filter((each) => only.length === 0 || only.includes(each));
+const PAGES = ["welcome", "story", "board", "export", "queue", "models", "cluster", "settings"].filter((each) => only.length === 0 || only.includes(each));
 const LOOKS = ["en", "de"].flatMap((language) => ["dark", "light"].flatMap((theme) => SIZES.map((size) => ({ language, theme, zoom: 1, ...size }))));
 LOOKS.push({ language: "de", theme: "light", zoom: 2, ...SIZES[0] });
 
@@ -36,6 +36,7 @@ const api = async (name, args = {}) => {
 const project = studio.project ?? (await api("project.open_sample")).project;
 const { script } = await api("project.state", { project });
 const [first, second, third] = script.scenes[0].shots;
+if (!studio.entry) await api("cluster.start");
 if (studio.entry) {
   // Something to see on the pages of the queue and the export.
   await api("export.start", { project, preset: "web", upscale: false, range: { from: first.id, to: third.id }, name: "three shots" });
@@ -63,7 +64,7 @@ for (const { language, theme, zoom, width, height } of LOOKS) {
       await page.goto(pageUrl(studio.url, name, { project }));
       await page.reload();
       await page.waitForSelector("main h1, main h2", { state: "attached" });
-      await page.waitForFunction(() => document.querySelector("main .skeleton, main [aria-busy=true]") === null);
+      await page.waitForFunction(() => document.querySelector("main [role=status] > .skeleton, main [aria-busy=true]") === null);
       await page.waitForFunction(() => [...document.images].every((each) => each.complete));
       await page.waitForTimeout(400);
       if (name === "story") await page.locator(`[data-row="shot:${second.id}"] textarea`).nth(1).click();

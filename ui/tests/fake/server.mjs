@@ -157,7 +157,19 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
   };
   const oneTake = ({ shot, take }) => takesBy.get(shot).find((each) => hashOf[each.name] === take);
   const model = (id, name, kind, bytes, here, allows, isDefault) => ({ id, name, kind, bytes, bytes_here: here, memory_bytes: bytes * 1.2, licence: allows ? "Apache-2.0" : "LicenseRef-research", licence_link: "https://example.org", allows: { commercial: allows, redistribution: allows, note: allows ? "keep the licence text with copies of the weights" : "research only" }, state: here === 0 ? "missing" : here < bytes ? "partial" : "installed", default: isDefault, folder: `/srv/maker/.local/share/longtake/models/${id}` });
-  const settingsState = () => ({ settings, llm_key_set: false, cache_folder: "/srv/maker/.cache/longtake", cache_bytes: 12.4e9, models_folder: "/srv/maker/.local/share/longtake/models", models_bytes: 1.2e9, data_folder: "/srv/maker/.local/share/longtake", devices: ["cpu: 16 threads, AVX2"] });
+  const settingsState = () => ({ settings, llm_key_set: false, llm_key_file: "/srv/maker/.local/share/longtake/llm.key", cache_folder: "/srv/maker/.cache/longtake", cache_bytes: 12.4e9, models_folder: "/srv/maker/.local/share/longtake/models", models_bytes: 1.2e9, data_folder: "/srv/maker/.local/share/longtake", devices: ["cpu: 16 threads, AVX2"] });
+  let cluster;
+  const worker = (name, more) => ({ worker: name, here: true, away_secs: 0, draining: cluster.draining.has(name), devices: ["cuda:0 (gb10)"], memory_bytes: 128e9, models: 9, node_types: 41, release: "0.4.0", url: "http://10.0.0.2:7411", clock_off_secs: 0.1, jobs: [], done: 212, ...more });
+  const clusterState = () => {
+    if (!cluster) return { runs_here: false, open: false, makes_films: false, jobs_per_minute: {} };
+    const workers = [
+      worker("spark-1", { jobs: [{ node: "segment:boats", node_type: "film.segment", part: 0.62, secs: 14 }] }),
+      worker("spark-2", { jobs: [{ node: "line:letter:1", node_type: "speech.line", part: null, secs: 3 }], done: 187 }),
+      worker("spark-3", { here: false, away_secs: 312, done: 0 }),
+      worker("studio-01", { devices: ["cpu:0 (cpu-x86-64)"], memory_bytes: 64e9, models: 5, done: 31 }),
+    ].filter((each) => !cluster.gone.has(each.worker));
+    return { place: "/srv/maker/.local/share/longtake/cluster", runs_here: cluster.runs_here, open: false, makes_films: cluster.makes_films, status: { address: "127.0.0.1:4222", nats_version: "2.15.1", paused: cluster.paused, lease_secs: 30, owner: null, workers }, jobs_per_minute: { "spark-1": 6.4, "spark-2": 5.9, "studio-01": 0.8 } };
+  };
   const commands = {
     "app.state": () => ({ version: "0.4.0", machine: { host: "studio-01", cpu: "AMD Ryzen 9 7950X", cores: 32, memory_bytes: 64e9, free_disk_bytes: 412e9, gpus: ["NVIDIA GeForce RTX 4090"] }, ready: { language_model: true, voice: true, pictures: true, upscaler: false }, models_folder: "/srv/maker/.local/share/longtake/models", cache_folder: "/srv/maker/.cache/longtake", projects_folder: settings.projects_folder }),
     "app.recent": () => empty ? [] : [
@@ -225,6 +237,14 @@ export async function startFake({ scenes = 6, port = 0, empty = false } = {}) {
     "queue.clear": () => { jobs = jobs.filter((each) => ["running", "waiting", "paused"].includes(each.state)); return {}; },
     "models.list": () => [model("smollm2-135m-instruct-q4_1", "SmolLM2 135M Instruct (Q4_1)", "text", 98e6, 98e6, true, true), model("qwen3-8b", "Qwen3 8B (Q4_K)", "text", 5e9, 2e9, true, false), model("kokoro-82m", "Kokoro 82M", "speech", 326e6, 326e6, true, true), model("realesrgan-x2", "RealESRGAN 2x", "upscale", 67e6, 0, true, true), model("research-x2", "Research upscaler", "upscale", 120e6, 0, false, false)],
     "models.pull": () => job("models.pull", "Fetch", { type: "model", whole: true }), "models.verify": () => job("models.verify", "Verify", { type: "model", whole: true }), "models.remove": () => ({ bytes: 1, left: [] }),
+    "cluster.state": clusterState,
+    "cluster.start": () => { cluster = { runs_here: true, paused: false, makes_films: true, draining: new Set(), gone: new Set() }; return clusterState(); },
+    "cluster.use": ({ cluster: line }) => { if (!line.startsWith("longtake1:")) throw new Error("this is no line that joins a cluster"); cluster = { runs_here: false, paused: false, makes_films: false, draining: new Set(), gone: new Set() }; return clusterState(); },
+    "cluster.stop": () => { cluster = undefined; return clusterState(); }, "cluster.leave": () => { cluster = undefined; return clusterState(); },
+    "cluster.line": () => ({ command: "longtake worker --join longtake1:c2VjcmV0LWxpbmU" }),
+    "cluster.pause": ({ on }) => { cluster.paused = on; return {}; }, "cluster.films": ({ on }) => { cluster.makes_films = on; return {}; },
+    "cluster.drain": ({ worker, order }) => { if (order === "forget" || order === "leave") cluster.gone.add(worker); else if (order === "drain") cluster.draining.add(worker); else cluster.draining.delete(worker); return {}; },
+    "cluster.doctor": () => [{ machine: "here", severity: "fine", found: "nats-server 2.15.1", advice: "" }, { machine: "here", severity: "advice", found: "vm.compaction_proactiveness is 20: steps stop for 100 ms and more", advice: "sudo sysctl -w vm.compaction_proactiveness=0, and the same in /etc/sysctl.d" }, { machine: "spark-3", severity: "wrong", found: "it went away 312 s ago", advice: "look at its log; or `longtake cluster drain NAME --forget`" }, { machine: "spark-1", severity: "fine", found: "its files answer in 3 ms", advice: "" }],
     "settings.get": settingsState,
     "settings.set": ({ field, value }) => { if (field !== "llm_key") settings = { ...settings, [field]: value }; tell({ type: "settings_changed" }); return settingsState(); },
     "settings.test_llm": () => ({ ok: true, what: "SmolLM2 135M Instruct answered “Yes.” in 0.4 s" }),

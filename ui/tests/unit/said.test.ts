@@ -1,7 +1,10 @@
 import i18n from "i18next";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { TEXTS } from "../../src/api/generated";
 import "../../src/text";
+import { licenceNote, notesDe } from "../../src/text/notes";
 import { say, sayAll } from "../../src/text/say";
 import { saidDe } from "../../src/text/said.de";
 
@@ -43,5 +46,18 @@ describe("what the server says", () => {
     expect(sayAll({ text: "something new" })).toBe("something new");
     expect(say("something newer", { code: "from_a_newer_server" as "no_shot", values: {} })).toBe("something newer");
     expect(say("a {{b}}", { code: "no_shot", values: { id: "{{id}} $& <b>" } })).toBe("Es gibt keine Einstellung „{{id}} $& <b>“");
+  });
+});
+
+describe("licences' conditions", () => {
+  // Vitest runs in the pages' folder.
+  const models = readFileSync(join(process.cwd(), "../assets/models.toml"), "utf8");
+  const notes = [...models.matchAll(/\bnote = "((?:[^"\\]|\\.)+)"/g)].map((found) => found[1] ?? "");
+
+  it("of every model are there in German", async () => {
+    expect(notes.length).toBeGreaterThan(4);
+    await i18n.changeLanguage("de");
+    for (const note of notes) expect(licenceNote(note), note).not.toBe(note);
+    for (const note of Object.keys(notesDe)) expect(notes, "no model says it any more").toContain(note);
   });
 });

@@ -9,7 +9,7 @@ mod status;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use engine_base::{CancelToken, Code};
@@ -18,10 +18,12 @@ use flow_cluster::server::{Server as NatsServer, ServerOptions};
 use flow_cluster::transport::ClusterError;
 use flow_cluster::worker::{Joined, Worker, WorkerOptions};
 use flow_cluster::{Device, JoinLine, RunId, WorkerAdvert, WorkerId};
+use flow_executor::Elsewhere;
 use serde::Serialize;
 
 pub(crate) use self::costs::Costs;
 pub use self::doctor::{Finding, Severity, cluster_doctor};
+pub(crate) use self::join::write_line;
 pub use self::join::{Kind as LineKind, line_of};
 pub use self::plan::{ClusterPlan, PlannedWorker};
 pub use self::status::{
@@ -272,6 +274,28 @@ impl Studio {
     /// # Errors
     /// As [`Studio::work`]; somebody else owns a run there.
     pub fn use_cluster(&mut self, cluster: &str, run: &str) -> Result<(), StudioError> {
+        self.elsewhere = Some(self.owner_in(cluster, run)?);
+        Ok(())
+    }
+
+    /// From now on have calls that travel run by `owner`, as long as somebody else holds it.
+    pub(crate) fn lend(&self, owner: &Arc<Owner>) {
+        let owner: Weak<Owner> = Arc::downgrade(owner);
+        *crate::desk::lock(&self.lent) = Some(owner);
+    }
+
+    /// Whoever runs calls on other machines now.
+    pub(crate) fn elsewhere(&self) -> Option<Arc<dyn Elsewhere>> {
+        if let Some(elsewhere) = &self.elsewhere {
+            return Some(Arc::clone(elsewhere));
+        }
+        let lent = crate::desk::lock(&self.lent);
+        let owner = lent.as_ref().and_then(Weak::upgrade)?;
+        Some(owner)
+    }
+
+    /// Become the owner of the run `run` in a cluster.
+    pub(crate) fn owner_in(&self, cluster: &str, run: &str) -> Result<Arc<Owner>, StudioError> {
         let line = line_of(cluster, join::Kind::Owner)?;
         let name = plain_name(run);
         let name = if name.is_empty() { "film" } else { &name };
@@ -286,7 +310,6 @@ impl Studio {
             patience: NO_WORKER,
         })
         .map_err(|error| refused(&error))?;
-        self.elsewhere = Some(Arc::new(owner));
-        Ok(())
+        Ok(Arc::new(owner))
     }
 }

@@ -11,6 +11,7 @@
 
 pub mod app;
 mod bindings;
+pub mod cluster;
 pub mod draw;
 pub mod events;
 pub mod export;
@@ -108,6 +109,7 @@ pub struct Desk {
     projects: Mutex<BTreeMap<PathBuf, Arc<OpenProject>>>,
     settings: Mutex<Settings>,
     queue: Queue,
+    cluster: cluster::ClusterDesk,
     db: JobsDb,
     events: EventLog,
     watchers: Mutex<Vec<EventWatcher>>,
@@ -162,6 +164,7 @@ impl Desk {
             projects: Mutex::default(),
             settings: Mutex::new(settings),
             queue,
+            cluster: cluster::ClusterDesk::default(),
             db,
             events: EventLog::new(EVENTS_MAX),
             watchers: Mutex::default(),
@@ -230,6 +233,7 @@ impl Desk {
     /// End it: jobs that run are stopped and go on at the next start; projects are closed.
     pub fn stop(&self) {
         self.stop_workers();
+        self.cluster.stop();
         lock(&self.projects).clear();
     }
 

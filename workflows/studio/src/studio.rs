@@ -1,7 +1,7 @@
 //! The assembled product: store, node types, fonts.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
 use engine_base::{Clock, SystemClock};
 use flow_executor::{Costs, Elsewhere, Request, RunReport};
@@ -48,6 +48,8 @@ pub struct Studio {
     pub(crate) cap_bytes: u64,
     /// Runs calls on other machines, when a cluster is used.
     pub(crate) elsewhere: Option<Arc<dyn Elsewhere>>,
+    /// Runs calls on other machines for as long as a job holds it.
+    pub(crate) lent: Mutex<Option<Weak<flow_cluster::owner::Owner>>>,
 }
 
 /// What the cache holds.
@@ -125,6 +127,7 @@ impl Studio {
             clock,
             cap_bytes,
             elsewhere: None,
+            lent: Mutex::default(),
         })
     }
 

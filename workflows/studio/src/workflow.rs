@@ -271,8 +271,8 @@ impl Studio {
             self.store.clone(),
             Arc::clone(&self.clock),
         );
-        match &self.elsewhere {
-            Some(elsewhere) => executor.with_elsewhere(Arc::clone(elsewhere)),
+        match self.elsewhere() {
+            Some(elsewhere) => executor.with_elsewhere(elsewhere),
             None => executor,
         }
     }

@@ -16,6 +16,7 @@ import { Card, Skeleton, SkeletonRows } from "../../parts/states";
 import { useJob } from "../../parts/useJob";
 import { JobLine } from "../story/JobLine";
 import { jobError, sayAll } from "../../text/say";
+import { licenceNote } from "../../text/notes";
 
 const LOUDNESS: readonly ExportLoudness[] = ["web", "streaming", "broadcast", "television", "off"];
 
@@ -87,7 +88,7 @@ function Prediction({ predicted: { data, error } }: { predicted: Query<ExportPre
                   <span className="text-text">
                     {each.what} · {each.licence}
                   </span>
-                  {each.note && <span className="block text-quiet">{each.note}</span>}
+                  {each.note && <span className="block text-quiet">{licenceNote(each.note)}</span>}
                 </span>
               </li>
             ))}

@@ -8,6 +8,7 @@ import { Button, IconButton } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { bytesText } from "../../parts/figures";
 import { Badge, Progress } from "../../parts/states";
+import { licenceNote } from "../../text/notes";
 import { jobStep, jobTitle } from "../../text/say";
 
 const TONES: Record<ModelHere, "good" | "warn" | "plain"> = { installed: "good", unverified: "plain", partial: "warn", missing: "plain" };
@@ -63,7 +64,7 @@ export const ModelRow = memo(function ModelRow({ model }: { model: Model }) {
               {model.allows.redistribution ? t("models.redistribution") : t("models.not_redistribution")}
             </Badge>
           </div>
-          {model.allows.note && <p className="mt-1.5 text-sm text-quiet">{model.allows.note}</p>}
+          {model.allows.note && <p className="mt-1.5 text-sm text-quiet">{licenceNote(model.allows.note)}</p>}
         </div>
         <div className="flex items-center gap-1">
           {!here && !job && (

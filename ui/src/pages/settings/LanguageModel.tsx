@@ -56,6 +56,7 @@ export function LanguageModel({ state }: { state: SettingsState }) {
           {key.trim() === "" && state.llm_key_set ? t("settings.llm_key_drop") : t("settings.llm_key_keep")}
         </Button>
       </form>
+      <p className="-mt-4 text-xs break-all text-quiet">{t("settings.llm_key_where", { path: state.llm_key_file })}</p>
       <div className="flex flex-wrap items-center gap-3">
         <Button icon={PlugZap} busy={test.busy} onClick={async () => setAnswer(await test.run({}))}>
           {t("settings.llm_test")}

@@ -84,7 +84,7 @@ export const household = [
     name: "every page: axe finds nothing, by keyboard from page to page",
     async run({ page, api, ...rest }) {
       await openSample({ page, api, ...rest });
-      for (const [at, heading] of ["Your films", "Story", "Board", "Export", "Queue", "Models", "Settings"].entries()) {
+      for (const [at, heading] of ["Your films", "Story", "Board", "Export", "Queue", "Models", "Cluster", "Settings"].entries()) {
         await page.keyboard.press(`Control+Alt+${at + 1}`);
         await page.getByRole("heading", { name: heading, level: 1 }).waitFor({ state: "attached" });
         await page.waitForTimeout(600);

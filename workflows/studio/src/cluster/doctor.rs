@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::Serialize;
+use ts_rs::TS;
 
 use super::status::{ClusterStatus, cluster_status};
 use crate::config;
 use crate::error::StudioError;
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, TS)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// As it should be.
@@ -27,7 +28,7 @@ pub enum Severity {
 }
 
 /// Something that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 pub struct Finding {
     /// Which machine: `here`, or a worker's name.
     pub machine: String,

@@ -61,7 +61,7 @@ pub fn line_of(text: &str, kind: Kind) -> Result<JoinLine, StudioError> {
 }
 
 /// Write a line into a file that only this user may read.
-pub(super) fn write_line(path: &Path, line: &str) -> Result<(), StudioError> {
+pub(crate) fn write_line(path: &Path, line: &str) -> Result<(), StudioError> {
     let failed = |error: std::io::Error| StudioError::io("write the line", path, &error);
     let partial = path.with_extension("partial");
     let mut options = std::fs::OpenOptions::new();

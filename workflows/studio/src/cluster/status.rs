@@ -7,7 +7,8 @@ use engine_base::Code;
 use flow_cluster::transport::{
     BUCKET, Beat, CARDS, Card, ClusterError, Link, Settings, control_subject, watch_beats,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 use super::join::{Kind, line_of};
 use super::{refused, worker_id};
@@ -17,7 +18,8 @@ use crate::error::StudioError;
 const LISTEN: Duration = Duration::from_millis(1200);
 
 /// A job that a worker is at.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, TS)]
+#[ts(rename = "ClusterJob")]
 pub struct JobRow {
     /// Node of the run.
     pub node: String,
@@ -30,7 +32,8 @@ pub struct JobRow {
 }
 
 /// A worker.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, TS)]
+#[ts(rename = "ClusterWorker")]
 pub struct WorkerRow {
     /// Its name.
     pub worker: String,
@@ -61,7 +64,7 @@ pub struct WorkerRow {
 }
 
 /// A cluster.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, TS)]
 pub struct ClusterStatus {
     /// Where its server is.
     pub address: String,
@@ -72,6 +75,7 @@ pub struct ClusterStatus {
     /// Seconds without a sign of life after which a lease is lost.
     pub lease_secs: f64,
     /// Who hands out work now.
+    #[ts(type = "unknown")]
     pub owner: Option<serde_json::Value>,
     /// Its workers, by name.
     pub workers: Vec<WorkerRow>,
@@ -149,7 +153,8 @@ pub fn cluster_status(cluster: &str) -> Result<ClusterStatus, StudioError> {
 }
 
 /// What a worker is asked to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
 pub enum DrainOrder {
     /// Take nothing more.
     Drain,

@@ -12,7 +12,8 @@ use engine_base::Code;
 
 use super::Schemas;
 use super::{
-    Desk, app, draw, export, models, project, proxy, queue, relink, render, settings, story, takes,
+    Desk, app, cluster, draw, export, models, project, proxy, queue, relink, render, settings,
+    story, takes,
 };
 use crate::error::StudioError;
 
@@ -125,7 +126,7 @@ impl CommandEntry {
         let verb = self.name.rsplit('.').next().unwrap_or_default();
         let looks = [
             "state", "recent", "find", "get", "list", "log", "plan", "predict", "presets", "text",
-            "read", "voices",
+            "read", "voices", "line", "doctor",
         ];
         self.kind == CommandKind::System && looks.contains(&verb)
     }
@@ -222,6 +223,7 @@ pub fn all() -> Vec<CommandEntry> {
         draw::commands(),
         queue::commands(),
         models::commands(),
+        cluster::commands(),
         export::commands(),
         proxy::commands(),
         relink::commands(),

@@ -31,6 +31,14 @@ pub(super) fn perform(
     watcher: &Arc<dyn Watcher>,
     cancel: &CancelToken,
 ) -> Result<JobResult, StudioError> {
+    let is_film = matches!(
+        row.kind.as_str(),
+        "render.start" | "takes.make" | "export.start"
+    );
+    let _made_there = match is_film {
+        true => desk.cluster_of_job(&format!("studio-{}", row.id))?,
+        false => None,
+    };
     match row.kind.as_str() {
         "story.write" => write(desk, &request(row)?, watcher, cancel),
         "story.rewrite" => rewriting::rewrite(desk, &request(row)?, watcher.as_ref(), cancel),

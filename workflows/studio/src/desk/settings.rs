@@ -96,6 +96,8 @@ pub struct SettingsState {
     pub settings: Settings,
     /// Whether a key for the language model's server is kept.
     pub llm_key_set: bool,
+    /// File that keeps it; only this user may read it.
+    pub llm_key_file: PathBuf,
     /// Where results are kept.
     pub cache_folder: PathBuf,
     /// Size of what is kept.
@@ -250,6 +252,7 @@ fn get(desk: &Desk, _: NoArgs) -> Result<SettingsState, StudioError> {
     Ok(SettingsState {
         settings,
         llm_key_set: desk.options.data_folder.join(KEY_FILE).is_file(),
+        llm_key_file: desk.options.data_folder.join(KEY_FILE),
         cache_folder: desk.studio.store.dir().to_owned(),
         cache_bytes: desk.studio.store.counts()?.bytes,
         models_folder: engine_hub::models_folder()?,

@@ -239,10 +239,21 @@ fn settings_are_kept_and_wrong_ones_refused() {
     let with_key = set("llm_key", json!("sk-secret")).unwrap();
     assert_eq!(with_key["llm_key_set"], true);
     assert!(!with_key.to_string().contains("sk-secret"));
+    let file = with_key["llm_key_file"].as_str().unwrap();
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "sk-secret");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "only this user reads it");
+    }
+    // An address may carry secrets of its own.
+    let address = "http://maker:pass-77@127.0.0.1:9/v1?key=query-77";
+    set("llm", json!(address)).unwrap();
     let bundle = bench.call("diagnostics.bundle", json!({}));
     let text = std::fs::read_to_string(bundle["path"].as_str().unwrap()).unwrap();
     assert!(
-        !text.contains("sk-secret") && text.contains("127.0.0.1:9/…"),
+        !text.contains("sk-secret") && !text.contains("-77") && text.contains("127.0.0.1:9/…"),
         "{text}"
     );
     assert_eq!(set("llm_key", Value::Null).unwrap()["llm_key_set"], false);
