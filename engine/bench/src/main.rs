@@ -38,7 +38,7 @@ const USAGE: &str = "usage: engine-bench WHAT [--KEY VALUE]…
 
   --only NAME,NAME       of check: ops; of time: attention, gemv, decode, picture, dense, vae, prefill
   --model NAME           of time: the decoders whose names have it
-  --way NUMBER           how products of 4-bit weights and many outputs run, 0 to 2
+  --way NUMBER           how products of 4-bit weights run, 0 (by default) to 2
   --checked yes          wait after every launch
   --early no             no launch begins before the one before has ended
   --cache FOLDER         where compiled kernels are kept
@@ -95,6 +95,12 @@ impl Order {
 }
 
 fn open(order: &Order) -> Result<Device> {
+    if let Some(way) = order.get("way") {
+        let way = way
+            .parse()
+            .with_context(|| format!("cannot read the way {way:?}"))?;
+        engine_cuda::ops::PACKED_WAY.store(way, std::sync::atomic::Ordering::Relaxed);
+    }
     let devices = probe()?;
     let info = devices.first().context("no device")?;
     let mut options = DeviceOptions {
@@ -118,12 +124,6 @@ fn open(order: &Order) -> Result<Device> {
 }
 
 fn time(order: &Order) -> Result<()> {
-    if let Some(way) = order.get("way") {
-        let way = way
-            .parse()
-            .with_context(|| format!("cannot read the way {way:?}"))?;
-        engine_cuda::ops::PACKED_WAY.store(way, std::sync::atomic::Ordering::Relaxed);
-    }
     let device = open(order)?;
     let mut receipt = Receipt::new(&device, order)?;
     let read_rate = gemvs::read_rate(&device, &mut receipt)?;

@@ -453,6 +453,148 @@ __device__ __forceinline__ void gemv_q4(const GemvArgs& a) {
     }
 }
 
+// The same product with weights that the copy engine brings: each of eight warps has a ring of shared memory of its own for
+// its part of k and asks for what follows as soon as it has read a piece, over the bounds of outputs too, so that no
+// register holds what is on its way. A piece is PIECE tiles of 128 of k; the ring is as deep as the block's memory allows.
+// Bits are those of gemv_q4.
+enum { PIECE = 2, DEEPEST = 8 };
+template <int GROUP, int PRO, int EPI, bool BF>
+__device__ __forceinline__ void gemv_q4_ring(const GemvArgs& a) {
+    constexpr int PARTS = 128 / GROUP, WORDS = GROUP / 32, SCALES = 64 * PARTS, ROOM = PIECE * (1024 + SCALES);
+    __shared__ float sums[2][8 * 16 * 8];
+    __shared__ float squares[8 * 8];
+    __shared__ __align__(8) u64 full[8 * DEEPEST];
+    extern __shared__ __align__(128) u8 rings[];
+    EARLY_START;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
+    int steps = (a.k + 127) / 128, per = (steps + 7) / 8, first = min(warp * per, steps), last = min(first + per, steps);
+    int tiles = EPI == GATE ? (a.n + 7) / 8 : (a.n + 15) / 16;
+    int stride = steps * 128 + 32;
+    u32 bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    int depth = min(((int)bytes - 2 * a.rows * stride - 32 * PARTS * steps) / (8 * ROOM), (int)DEEPEST);
+    u16* kept = (u16*)(rings + 8 * ROOM * depth);
+    float* of_groups = (float*)(kept + a.rows * stride);
+    if (warp == 8) {
+        WAIT_PREVIOUS;
+        int turn = 0;
+        for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x, turn ^= 1) {
+            meet(1 + turn);
+            finish_by<PRO, EPI, 1>(a, sums[turn], squares, tile, lane, 32);
+            if (tile + 2 * gridDim.x < tiles) pass(3 + turn);
+        }
+        return;
+    }
+    const u8* ring = rings + warp * ROOM * depth;
+    u32 ring_at = smem_at(ring), full_at = smem_at(full + warp * DEEPEST);
+    int ask_tile = last > first ? blockIdx.x : tiles, ask_step = first;
+    auto ask = [&](int slot) {
+        if (ask_tile >= tiles) return;
+        int count = min((int)PIECE, last - ask_step);
+        u64 at = (u64)ask_tile * steps + ask_step;
+        u32 to = ring_at + slot * ROOM, barrier = full_at + 8 * slot;
+        barrier_expect(barrier, count * (1024 + SCALES));
+        bulk_load(to, (const u8*)a.w + at * 1024, count * 1024, barrier);
+        bulk_load(to + PIECE * 1024, (const u8*)a.w2 + at * SCALES, count * SCALES, barrier);
+        ask_step += PIECE;
+        if (ask_step >= last) {
+            ask_step = first;
+            ask_tile += gridDim.x;
+        }
+    };
+    if (lane == 0) {
+        for (int slot = 0; slot < depth; slot++) barrier_init(full_at + 8 * slot, 1);
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        for (int slot = 0; slot < depth; slot++) ask(slot);
+    }
+    __syncwarp();
+    if (PRO == NORM) {
+        // The norm's weights do not depend on the launch before, and are long gone from the cache.
+        for (int k = first * 128 + lane * 32; k < min(last * 128, a.k); k += 1024)
+            asm volatile("prefetch.global.L2 [%0];" :: "l"(a.norm + k));
+    }
+    WAIT_PREVIOUS;
+    if (PRO == NORM) norm_part<true>(a, first * 4, min(last * 4, a.k / 32), kept, stride, squares, 8);
+    for (int r = 0; r < a.rows; r++)
+        for (int from = first * 128 + lane * 8; from < last * 128; from += 8 * 256) {
+            V4 v[8];
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                int k = from + i * 256;
+                v[i] = PRO == PLAIN && k < last * 128 && k < a.k ? *(const V4*)((const u16*)a.x + (u64)r * a.k + k) : zero4();
+            }
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                int k = from + i * 256;
+                if (k < last * 128 && (PRO == PLAIN || k >= a.k)) *(V4*)(kept + r * stride + k) = v[i];
+            }
+        }
+    __syncwarp();
+    // Columns do not meet: those beyond the rows may hold the last row again.
+    const u16* row = kept + min(g, a.rows - 1) * stride + 8 * t;
+    const u32 ones = BF ? 0x3f803f80u : 0x3c003c00u;
+#pragma unroll 4
+    for (int group = first * PARTS; group < last * PARTS; group++) {
+        float o[4] = {0.f, 0.f, 0.f, 0.f};
+#pragma unroll
+        for (int j = 0; j < WORDS; j++) {
+            V4 x = *(const V4*)(row + group * GROUP + 32 * j);
+            mma<BF>(o, ones, ones, ones, ones, x.x, x.y);
+            mma<BF>(o, ones, ones, ones, ones, x.z, x.w);
+        }
+        if (g == 0) *(float2*)(of_groups + group * 8 + 2 * t) = float2{o[0], o[1]};
+    }
+    __syncwarp();
+    int turn = 0, slot = 0;
+    u32 parity = 0;
+    for (int tile = blockIdx.x; tile < tiles; tile += gridDim.x, turn ^= 1) {
+        float acc[4] = {0.f, 0.f, 0.f, 0.f};
+        for (int step = first; step < last; step += PIECE) {
+            barrier_wait(full_at + 8 * slot, parity);
+            const u8* piece = ring + slot * ROOM;
+#pragma unroll
+            for (int u = 0; u < PIECE; u++) {
+                int s = step + u;
+                if (s >= last) break;
+                V4 p = *(const V4*)(piece + u * 1024 + lane * 16), q = *(const V4*)(piece + u * 1024 + 512 + lane * 16);
+                const u8* scales = piece + PIECE * 1024 + u * SCALES + g * 8 * PARTS;
+                V4 low = *(const V4*)scales, high = PARTS == 2 ? low : *(const V4*)(scales + 8 * PARTS - 16);
+                u32 lo[4] = {p.x, p.y, p.z, p.w}, hi[4] = {q.x, q.y, q.z, q.w};
+#pragma unroll
+                for (int part = 0; part < PARTS; part++) {
+                    u32 sl = part == 0 ? low.x : part == 1 ? low.y : part == 2 ? low.z : low.w;
+                    u32 sh = PARTS == 2 ? (part == 0 ? high.z : high.w) : (part == 0 ? high.x : part == 1 ? high.y : part == 2 ? high.z : high.w);
+                    float d[4] = {0.f, 0.f, 0.f, 0.f};
+#pragma unroll
+                    for (int j = part * WORDS; j < (part + 1) * WORDS; j++) {
+                        V4 x = *(const V4*)(row + s * 128 + 32 * j);
+                        mma<BF>(d, nibbles<BF>(lo[j], 0), nibbles<BF>(hi[j], 0), nibbles<BF>(lo[j], 1), nibbles<BF>(hi[j], 1), x.x, x.y);
+                        mma<BF>(d, nibbles<BF>(lo[j], 2), nibbles<BF>(hi[j], 2), nibbles<BF>(lo[j], 3), nibbles<BF>(hi[j], 3), x.z, x.w);
+                    }
+                    float2 o = *(const float2*)(of_groups + (s * PARTS + part) * 8 + 2 * t);
+                    float s_low = half_lo(sl), s_high = half_lo(sh), m_low = fmaf(-16.f, s_low, half_hi(sl)), m_high = fmaf(-16.f, s_high, half_hi(sh));
+                    acc[0] = fmaf(s_low, d[0], fmaf(m_low, o.x, acc[0]));
+                    acc[1] = fmaf(s_low, d[1], fmaf(m_low, o.y, acc[1]));
+                    acc[2] = fmaf(s_high, d[2], fmaf(m_high, o.x, acc[2]));
+                    acc[3] = fmaf(s_high, d[3], fmaf(m_high, o.y, acc[3]));
+                }
+            }
+            // All lanes have read the piece.
+            __syncwarp();
+            if (lane == 0) ask(slot);
+            if (++slot == depth) {
+                slot = 0;
+                parity ^= 1;
+            }
+        }
+        if (tile >= blockIdx.x + 2 * gridDim.x) meet(3 + turn);
+        float* to = sums[turn] + (warp * 16 + g) * 8 + 2 * t;
+        *(float2*)to = float2{acc[0], acc[1]};
+        *(float2*)(to + 64) = float2{acc[2], acc[3]};
+        pass(1 + turn);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(256, 3) gemv_q8_store(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 1, 4>(a); }
 extern "C" __global__ void __launch_bounds__(256, 2) gemv_q8_store_16(const __grid_constant__ GemvArgs a) { gemv_q8<STORE, 2, 4>(a); }
 // Few rows are kept in shared memory; more, or long ones, are read where they lie.
@@ -460,8 +602,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) gemv_q8_store_16(const __gr
     extern "C" __global__ void __launch_bounds__(256, PRO == NORM ? 3 : 2) NAME(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, PRO == NORM ? 2 : 4, true, false>(a); } \
     extern "C" __global__ void __launch_bounds__(256, 1) NAME##_16(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 2, BF, 2, false, false>(a); }
 #define Q4_MANY(NAME, GROUP, PRO, EPI, BF) Q4(NAME, GROUP, PRO, EPI, BF) \
-    extern "C" __global__ void __launch_bounds__(288, 3) NAME##_many(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 2, true, true>(a); } \
-    extern "C" __global__ void __launch_bounds__(288, 2) NAME##_many_ahead(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 4, true, true>(a); }
+    extern "C" __global__ void __launch_bounds__(288, 3) NAME##_many(const __grid_constant__ GemvArgs a) { gemv_q4<GROUP, PRO, EPI, 1, BF, 2, true, true>(a); }
 #define Q4_GROUP(GROUP) \
     Q4(gemv_q4_g##GROUP##_store, GROUP, PLAIN, STORE, false) \
     Q4(gemv_q4_g##GROUP##_add, GROUP, PLAIN, ADD, true) \
@@ -470,3 +611,12 @@ extern "C" __global__ void __launch_bounds__(256, 2) gemv_q8_store_16(const __gr
     Q4_MANY(gemv_q4_g##GROUP##_norm_best, GROUP, NORM, BEST, true)
 Q4_GROUP(32)
 Q4_GROUP(64)
+#define Q4_RING(NAME, GROUP, PRO, EPI) \
+    extern "C" __global__ void __launch_bounds__(288, 3) NAME##_ring(const __grid_constant__ GemvArgs a) { gemv_q4_ring<GROUP, PRO, EPI, true>(a); }
+#define Q4_RINGS(GROUP) \
+    Q4_RING(gemv_q4_g##GROUP##_add, GROUP, PLAIN, ADD) \
+    Q4_RING(gemv_q4_g##GROUP##_norm_store, GROUP, NORM, STORE) \
+    Q4_RING(gemv_q4_g##GROUP##_norm_gate, GROUP, NORM, GATE) \
+    Q4_RING(gemv_q4_g##GROUP##_norm_best, GROUP, NORM, BEST)
+Q4_RINGS(32)
+Q4_RINGS(64)

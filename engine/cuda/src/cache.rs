@@ -12,6 +12,8 @@ use engine_base::ContentHash;
 use crate::CudaError;
 
 const MAGIC: &[u8] = b"longtake cubin 1 ";
+/// Ending of files that hold a chosen algorithm.
+const CHOICE: &str = "choice";
 /// Larger files are none of ours.
 const LIMIT_BYTES: u64 = 64 << 20;
 
@@ -92,8 +94,44 @@ impl CubinCache {
     }
 
     fn path(&self, key: ContentHash) -> Option<PathBuf> {
+        self.path_of(key, "cubin")
+    }
+
+    fn path_of(&self, key: ContentHash, ending: &str) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
-        Some(folder.join(format!("{}.cubin", key.to_hex())))
+        Some(folder.join(format!("{}.{ending}", key.to_hex())))
+    }
+
+    /// The name under which the algorithm of a product is kept: `library` is cuBLASLt's version, whose builds alone read
+    /// each other's choices; `shape` tells outputs, inputs, types and class.
+    pub fn choice_key(device: &str, library: usize, shape: &str) -> ContentHash {
+        ContentHash::of(format!("cublaslt {library}\n{device}\n{shape}").as_bytes())
+    }
+
+    /// The choice under `key`; `None` where none is kept, or what is kept is damaged or of another length.
+    pub fn choice(&self, key: ContentHash) -> Option<[u64; 8]> {
+        let path = self.path_of(key, CHOICE)?;
+        let about = fs::metadata(&path).ok()?;
+        if !about.is_file() || about.len() > 4096 {
+            return None;
+        }
+        let bytes = fs::read(&path).ok()?;
+        let (words, rest) = checked(&bytes)?.as_chunks::<8>();
+        let words: [[u8; 8]; 8] = words.try_into().ok()?;
+        rest.is_empty().then(|| words.map(u64::from_le_bytes))
+    }
+
+    /// Keeps a choice; a folder that cannot be written costs asking again and no more.
+    pub fn keep_choice(&self, key: ContentHash, choice: [u64; 8]) {
+        let bytes = choice.map(u64::to_le_bytes);
+        if let Some(path) = self.path_of(key, CHOICE)
+            && let Err(error) = keep(&path, bytes.as_flattened())
+        {
+            tracing::debug!(
+                "a chosen algorithm is not kept: {error}: {}",
+                path.display()
+            );
+        }
     }
 }
 
@@ -189,5 +227,72 @@ mod tests {
             );
         }
         assert_eq!(CubinCache::new(None).kept(key), None);
+    }
+
+    #[test]
+    fn choices_are_kept_by_library_device_and_shape() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = CubinCache::new(Some(folder.path().join("new")));
+        let key = CubinCache::choice_key("H200 sm_90a", 130_100, "4096 4096 4096 Store");
+        assert_eq!(cache.choice(key), None);
+        let choice = [1, u64::MAX, 3, 0, 5, 6, 7, 8];
+        cache.keep_choice(key, choice);
+        assert_eq!(cache.choice(key), Some(choice));
+        for other in [
+            CubinCache::choice_key("H200 sm_90a", 130_200, "4096 4096 4096 Store"),
+            CubinCache::choice_key("GB10 sm_121", 130_100, "4096 4096 4096 Store"),
+            CubinCache::choice_key("H200 sm_90a", 130_100, "4096 4096 4096 Add"),
+        ] {
+            assert_eq!(cache.choice(other), None);
+        }
+        // Choices and machine code of one name do not meet.
+        assert_eq!(cache.kept(key), None);
+    }
+
+    #[test]
+    fn damaged_choices_and_those_of_another_build_are_asked_for_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = CubinCache::new(Some(folder.path().to_owned()));
+        let key = CubinCache::choice_key("H200", 1, "a");
+        cache.keep_choice(key, [7; 8]);
+        let path = cache.path_of(key, CHOICE).unwrap();
+        let whole = fs::read(&path).unwrap();
+        let mut flipped = whole.clone();
+        *flipped.last_mut().unwrap() ^= 1;
+        // Whole by its hash, but of a build whose choices are longer or shorter.
+        let framed = |bytes: &[u8]| {
+            let other = folder.path().join("other");
+            keep(&other, bytes).unwrap();
+            fs::read(other).unwrap()
+        };
+        let (long, short) = (framed(&[1; 72]), framed(&[1; 63]));
+        for bytes in [
+            flipped,
+            long,
+            short,
+            b"text".to_vec(),
+            Vec::new(),
+            vec![0; 9000],
+        ] {
+            fs::write(&path, &bytes).unwrap();
+            assert_eq!(cache.choice(key), None, "{} bytes", bytes.len());
+            cache.keep_choice(key, [7; 8]);
+            assert_eq!(fs::read(&path).unwrap(), whole);
+        }
+    }
+
+    #[test]
+    fn choices_in_a_folder_that_cannot_be_written_are_not_missed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, b"").unwrap();
+        for cache in [
+            CubinCache::new(Some(file.join("kernels"))),
+            CubinCache::new(None),
+        ] {
+            let key = CubinCache::choice_key("H200", 1, "a");
+            cache.keep_choice(key, [7; 8]);
+            assert_eq!(cache.choice(key), None);
+        }
     }
 }

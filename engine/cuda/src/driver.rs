@@ -114,13 +114,22 @@ impl Module {
 }
 
 impl Function {
-    /// Lets a block take `bytes` of shared memory.
-    pub(crate) fn allow_shared(&self, bytes: usize) -> Result<(), CudaError> {
-        let which = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    /// Lets a block take up to `most_bytes` of shared memory, less what the kernel itself declares: one limit for all
+    /// launches, since a later smaller one would refuse the larger.
+    pub(crate) fn allow_shared(&self, most_bytes: usize) -> Result<(), CudaError> {
+        use sys::CUfunction_attribute as A;
+        let told = failed("take shared memory for a kernel");
         // SAFETY: the function's module is loaded.
-        unsafe { result::function::set_function_attribute(self.0, which, bytes) }
-            .map_err(failed("take shared memory for a kernel"))
+        let own = unsafe {
+            result::function::get_function_attribute(self.0, A::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
+        }
+        .map_err(&told)?;
+        let which = A::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let bytes = c_int::try_from(most_bytes)
+            .unwrap_or(c_int::MAX)
+            .saturating_sub(own);
+        // SAFETY: as above.
+        unsafe { result::function::set_function_attribute(self.0, which, bytes) }.map_err(told)
     }
 }
 

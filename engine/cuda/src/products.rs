@@ -1,7 +1,8 @@
 //! Large products by cuBLASLt.
 //!
 //! The algorithm of a product is asked for once, at a fixed number of rows, and kept for all: its sums do not
-//! depend on how many rows a call has.
+//! depend on how many rows a call has. The folder of compiled kernels keeps it for later runs too, so that a product's
+//! bits stay as long as the library's build does.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -9,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use cudarc::cublaslt::{result, sys};
 
+use crate::cache::CubinCache;
 use crate::error::ensure;
 use crate::ops::fits;
 use crate::{Buffer, CudaError, Device, Missing};
@@ -153,7 +155,51 @@ impl Products {
         if let Some(found) = chosen.get(&key) {
             return Ok(*found);
         }
-        let [weights, x, out] = self.layouts(work, ROWS)?;
+        let layouts = self.layouts(work, ROWS)?;
+        let cache = &self.device.options().cache;
+        let info = self.device.info();
+        // SAFETY: takes nothing; the library is there, as its handle shows.
+        let library = unsafe { sys::cublasLtGetVersion() };
+        let shape = format!("bf16 {key:?} at {ROWS} rows, {WORKSPACE_BYTES} bytes");
+        let name = format!("{} {}", info.name, info.arch());
+        let kept_as = CubinCache::choice_key(&name, library, &shape);
+        let kept = cache
+            .choice(kept_as)
+            .filter(|data| self.still_runs(&layouts, *data));
+        let found = match kept {
+            Some(data) => sys::cublasLtMatmulAlgo_t { data },
+            None => {
+                let asked = self.ask(&layouts)?;
+                cache.keep_choice(kept_as, asked.data);
+                asked
+            }
+        };
+        chosen.insert(key, found);
+        Ok(found)
+    }
+
+    /// Whether the library takes what was kept for these layouts.
+    fn still_runs(&self, [weights, x, out]: &[Layout; 3], data: [u64; 8]) -> bool {
+        let algorithm = sys::cublasLtMatmulAlgo_t { data };
+        let mut about = std::mem::MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::zeroed();
+        // SAFETY: all descriptors live; `about` is written before it is read when the call succeeds.
+        let status = unsafe {
+            sys::cublasLtMatmulAlgoCheck(
+                self.handle,
+                self.product,
+                weights.0,
+                x.0,
+                out.0,
+                out.0,
+                &raw const algorithm,
+                about.as_mut_ptr(),
+            )
+        };
+        // SAFETY: the call succeeded, and zeros are values of all its numbers.
+        status.result().is_ok() && unsafe { (*about.as_ptr()).workspaceSize } <= WORKSPACE_BYTES
+    }
+
+    fn ask(&self, [weights, x, out]: &[Layout; 3]) -> Result<sys::cublasLtMatmulAlgo_t, CudaError> {
         let most = WORKSPACE_BYTES;
         let wishes = result::create_matmul_pref().map_err(failed("choose an algorithm"))?;
         // SAFETY: all descriptors live; the attribute's eight bytes are read at once.
@@ -180,9 +226,7 @@ impl Products {
             }
             found
         };
-        let found = found.map_err(failed("choose an algorithm"))?.algo;
-        chosen.insert(key, found);
-        Ok(found)
+        Ok(found.map_err(failed("choose an algorithm"))?.algo)
     }
 
     /// Runs a product.

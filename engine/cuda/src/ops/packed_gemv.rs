@@ -293,11 +293,22 @@ const KEPT_BYTES: usize = 68 << 10;
 /// blocks take outputs in turn.
 pub(super) type Chosen = (&'static str, u32, u32, Option<usize>);
 
-/// Which kernels of few rows and many outputs run: all give the same bits. 0: three blocks share a processor and take
-/// outputs in turn; 1: two, which ask for twice as much ahead; 2: a block for each output. A bench asks for each.
+/// Which kernels of few rows run: all give the same bits. 0: those to which the copy engine brings the weights, where a
+/// processor has room for them; 1: three blocks share a processor and take outputs in turn; 2: a block for each output.
+/// A bench asks for each.
 pub static PACKED_WAY: AtomicU8 = AtomicU8::new(0);
 
-/// Of the kernels for few rows, few rows and many outputs in two ways, and many rows.
+/// Blocks that share a processor where the copy engine brings the weights, and bytes that each may take. Measured beside
+/// three blocks of 66 KiB and two that leave half a processor to the next launch: those are as fast or faster alone, and
+/// slower in a whole step.
+const RING_BLOCKS: usize = 2;
+const RING_BYTES: usize = 104 << 10;
+
+/// Pieces of a warp's ring at most, and tiles in a piece, as the kernel has them.
+const DEEPEST: usize = 8;
+const PIECE: usize = 2;
+
+/// Of the kernels for few rows, few rows and many outputs, few rows by the copy engine, and many rows.
 pub(super) fn chosen(
     device: &Device,
     few: [&'static str; 3],
@@ -305,19 +316,30 @@ pub(super) fn chosen(
     (rows, n, k): (usize, usize, usize),
     group: usize,
 ) -> Result<Chosen, CudaError> {
+    let way = PACKED_WAY.load(Ordering::Relaxed);
+    let bytes = |kept| int("packed_gemv", "k", kept).map(i32::cast_unsigned);
     let whole = k.next_multiple_of(STEP);
     let kept = rows * (whole + 32) * 2;
     // After the rows the sums of their groups.
     let with_sums = kept + whole / group * 32;
+    let in_turn = n.div_ceil(TILE) > 3 * device.info().processors as usize;
+    // Elsewhere a processor has too little shared memory for two rings.
+    let is_hopper = device.info().capability == (9, 0);
+    // One row whose outputs all run at once is done before a ring would help; its sums have no other kernel in turn.
+    let is_long = in_turn || rows > 1 || few[1] == few[0];
+    if way == 0 && is_hopper && is_long && rows <= 8 && few[2] != few[0] {
+        let piece = 8 * PIECE * TILE * (STEP / 2 + STEP / group * 4);
+        let depth = (RING_BYTES.saturating_sub(with_sums) / piece).min(DEEPEST);
+        if depth >= 2 {
+            let taken = bytes(with_sums + depth * piece)?;
+            return Ok((few[2], 288, taken, Some(RING_BLOCKS)));
+        }
+    }
     if rows > 8 || with_sums > KEPT_BYTES {
         return Ok((many, 256, 0, None));
     }
-    let bytes = |kept| int("packed_gemv", "k", kept).map(i32::cast_unsigned);
-    let way = PACKED_WAY.load(Ordering::Relaxed);
-    let in_turn = n.div_ceil(TILE) > 3 * device.info().processors as usize;
     Ok(match way {
-        0 if in_turn && few[1] != few[0] => (few[1], 288, bytes(with_sums)?, Some(3)),
-        1 if in_turn && few[2] != few[0] => (few[2], 288, bytes(with_sums)?, Some(2)),
+        0 | 1 if in_turn && few[1] != few[0] => (few[1], 288, bytes(with_sums)?, Some(3)),
         _ => (few[0], 256, bytes(kept)?, None),
     })
 }

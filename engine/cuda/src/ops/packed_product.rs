@@ -104,7 +104,7 @@ pub fn packed_product(device: &Device, product: &PackedProduct<'_>) -> Result<()
                 [
                     concat!("gemv_q4_g", $group, "_", $end),
                     concat!("gemv_q4_g", $group, "_", $end, "_many"),
-                    concat!("gemv_q4_g", $group, "_", $end, "_many_ahead"),
+                    concat!("gemv_q4_g", $group, "_", $end, "_ring"),
                 ],
                 concat!("gemv_q4_g", $group, "_", $end, "_16"),
             )
@@ -112,11 +112,17 @@ pub fn packed_product(device: &Device, product: &PackedProduct<'_>) -> Result<()
     }
     let (few, many) = match (group, end) {
         (64, "norm_store") => kernels!("64", "norm_store"),
-        (64, "add") => (["gemv_q4_g64_add"; 3], "gemv_q4_g64_add_16"),
+        (64, "add") => (
+            ["gemv_q4_g64_add", "gemv_q4_g64_add", "gemv_q4_g64_add_ring"],
+            "gemv_q4_g64_add_16",
+        ),
         (64, "norm_gate") => kernels!("64", "norm_gate"),
         (64, _) => kernels!("64", "norm_best"),
         (_, "norm_store") => kernels!("32", "norm_store"),
-        (_, "add") => (["gemv_q4_g32_add"; 3], "gemv_q4_g32_add_16"),
+        (_, "add") => (
+            ["gemv_q4_g32_add", "gemv_q4_g32_add", "gemv_q4_g32_add_ring"],
+            "gemv_q4_g32_add_16",
+        ),
         (_, "norm_gate") => kernels!("32", "norm_gate"),
         (_, _) => kernels!("32", "norm_best"),
     };
@@ -144,8 +150,10 @@ fn cases() -> Vec<Case> {
         (16, 384, 160),
         (1, 96, 4096),
         (5, 48, 14336),
-        // More outputs than blocks that run at once.
+        // More outputs than blocks that run at once: rings that go over the bounds of outputs, and wrap.
         (3, 20_000, 160),
+        (1, 7_000, 640),
+        (2, 4_400, 1_952),
     ];
     let mut cases = Vec::new();
     for (rows, n, k) in shapes {
