@@ -285,6 +285,24 @@ coded?: Coded, };
 export type Done = Record<symbol, never>;
 
 /**
+ * What a worker is to do.
+ */
+export type DrainArgs = { 
+/**
+ * Its name.
+ */
+worker: string, 
+/**
+ * What it is to do.
+ */
+order: DrainOrder, };
+
+/**
+ * What a worker is asked to do.
+ */
+export type DrainOrder = "drain" | "undo" | "leave" | "forget";
+
+/**
  * Pictures to be drawn.
  */
 export type DrawArgs = { 
@@ -330,22 +348,6 @@ kept: boolean,
  * Whether the shot did not have it before.
  */
 new: boolean, };
- * What a worker is to do.
- */
-export type DrainArgs = { 
-/**
- * Its name.
- */
-worker: string, 
-/**
- * What it is to do.
- */
-order: DrainOrder, };
-
-/**
- * What a worker is asked to do.
- */
-export type DrainOrder = "drain" | "undo" | "leave" | "forget";
 
 /**
  * A change to the film.

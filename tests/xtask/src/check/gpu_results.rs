@@ -109,7 +109,7 @@ pub(crate) fn rendered<'a>(receipts: impl Iterator<Item = (&'a str, &'a str)>) -
         // Of several runs one that had its peer beside it, else the last.
         let named = || rows().filter(|row| row["name"] == **name);
         let beside_peer = named().find(|row| !row["peer_value"].is_null());
-        let Some(row) = beside_peer.or_else(|| named().last()) else {
+        let Some(row) = beside_peer.or_else(|| named().next_back()) else {
             writeln!(text, "| {about} | {asked} | - | - | - | - | unmeasured |").ok();
             continue;
         };
