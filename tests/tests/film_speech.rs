@@ -76,8 +76,19 @@ fn a_film_is_made_again_from_its_own_file_byte_for_byte() {
     let told = ran(&mut command).unwrap();
     assert_eq!(told.json()["same"], true, "{told:?}");
 
-    // Another picture under the same name is not taken for it.
+    // Beside its project the film needs no folder: what it shows lies there by its content.
     film.paint("lamp", 77).unwrap();
+    let mut command = film.program(PROGRAM);
+    command.env("LONGTAKE_CACHE", film.folder().join("second-cache"));
+    command.arg("rebuild").arg(&out).arg("--out").arg(&again);
+    command.arg("--stills").arg(film.folder()).arg("--json");
+    let told = ran(&mut command).unwrap();
+    assert_eq!(told.json()["same"], true, "{told:?}");
+
+    // Without it another picture under the same name is not taken for it.
+    for project in [&out, &again].map(|film| film.with_extension("longtake")) {
+        fs::remove_dir_all(&project).unwrap();
+    }
     let mut command = film.program(PROGRAM);
     command.env("LONGTAKE_CACHE", film.folder().join("third-cache"));
     command.arg("rebuild").arg(&out).arg("--out").arg(&again);

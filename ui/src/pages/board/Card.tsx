@@ -95,7 +95,7 @@ export const Card = memo(
           </div>
         </div>
         {chosen && status?.state !== "made" && status?.state !== "running" && (
-          <IconButton icon={Play} size="sm" label={t("board.make_one")} className="absolute top-1.5 left-1.5 bg-film/75 text-[#fff]! hover:bg-film" onClick={() => onRender(shot.id)} tabIndex={-1} />
+          <IconButton icon={Play} size="sm" label={t("board.make_one")} className="absolute top-1.5 left-1.5 bg-film/75 text-[#fff]! hover:bg-film" onClick={() => onRender(shot.id)} />
         )}
       </div>
     );

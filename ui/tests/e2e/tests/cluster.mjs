@@ -70,7 +70,7 @@ export const cluster = [
       assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
       await page.getByRole("button", { name: "Show", exact: true }).click();
       assert.equal(await page.getByRole("textbox", { name: "Line for another machine" }).inputValue(), secret);
-      await page.getByRole("button", { name: "Hide", exact: true }).click();
+      await page.getByRole("main").getByRole("button", { name: "Hide", exact: true }).click();
       const worker = startWorker(studio, secret, "second");
       const ended = new Promise((done) => worker.on("exit", (code) => done(code)));
       try {

@@ -11,7 +11,7 @@ export const first = [
     env: (home) => ({ LONGTAKE_MODELS: join(home, "no-models"), PIP_INDEX_URL: "http://127.0.0.1:9/simple", PIP_RETRIES: "0", PIP_CONFIG_FILE: "/dev/null" }),
     async run({ page, api }) {
       const { ready } = await api("app.state");
-      assert.deepEqual(ready, { language_model: false, voice: false, upscaler: false });
+      assert.deepEqual(ready, { language_model: false, pictures: false, voice: false, upscaler: false });
       await page.getByRole("button", { name: "Get what is missing" }).click();
       await page.getByRole("heading", { name: "Models", level: 1 }).waitFor();
       const defaults = (await api("models.list")).filter((model) => model.default);
