@@ -15,7 +15,8 @@ def prompt(i):
     return f"{art((c + ' ' + n).strip())} {SCENES[k][0][0]}{' at night' if i % 7 == 0 and k not in ('space', 'room') else ''}{style}"
 
 
-# What counts as the same subject, fixed before anything was judged: drawings of one thing under several names of the sets.
+# What counts as the same subject: drawings of one thing under several names of the sets. Written before this network judged anything, but by
+# people who had seen what an earlier judge took the pictures for.
 SAME = [v.split(",") for v in """automobile,oncoming automobile,sport utility vehicle,racing car,taxi,oncoming taxi,police car,oncoming police car,pickup truck
 house,house with garden,houses,derelict house,hut
 hot beverage,teacup without handle,beer mug,tumbler glass
